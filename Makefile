@@ -1,0 +1,71 @@
+# Everything a person does with this repository, from nothing but Python >= 3.11 and Java >= 17.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+VENV41 := .venv-spark41
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+
+# A stamp is newer than what it was made from, so an environment is made once and renewed when the lock changes.
+STAMP := $(VENV)/.installed
+STAMP41 := $(VENV41)/.installed
+FRAME := pyproject.toml requirements.lock scripts/make-venv scripts/pip-retry
+
+.PHONY: help
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(STAMP): $(FRAME)
+	@scripts/make-venv $(VENV)
+	@touch $@
+
+$(STAMP41): $(FRAME) requirements-spark41.txt
+	@scripts/make-venv $(VENV41) requirements-spark41.txt
+	@touch $@
+
+.PHONY: setup
+setup: $(STAMP)  ## create .venv with the locked versions (done once)
+
+.PHONY: demo
+demo: setup  ## watch views stay up to date through a kill -9, and compare them with Spark's answer
+	@$(BIN)/seiche doctor --quiet
+	@$(BIN)/seiche demo
+
+.PHONY: test
+test: setup  ## all tests (at most 15 minutes on 2 cores)
+	@$(BIN)/seiche doctor --quiet
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: test-fast
+test-fast: setup  ## tests that need no Spark (seconds)
+	@$(BIN)/python -m pytest tests/unit -m "not spark" $(PYTEST_ARGS)
+
+.PHONY: smoke-spark41
+smoke-spark41: $(STAMP41)  ## the smoke tests on the oldest supported Spark, in an environment of its own
+	@$(VENV41)/bin/python -m pytest -m smoke $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: setup  ## ruff, mypy and the import layers; changes nothing
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+.PHONY: fmt
+fmt: setup  ## format the code and fix what ruff can fix
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+.PHONY: bench
+bench: setup  ## measure the figures of the README on this machine (minutes)
+	@$(BIN)/python -m benchmarks
+
+.PHONY: clean
+clean:  ## remove environments, caches and the default data folder
+	rm -rf $(VENV) $(VENV41) build dist *.egg-info seiche-data spark-warehouse metastore_db derby.log bench-results
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
