@@ -1,0 +1,317 @@
+"""Every error that Seiche raises, as one tree.
+
+    SeicheError
+    ├── UserError                 the statement is wrong; nothing changed
+    │   ├── SyntaxError_          42601      ├── DivisionByZero        22012
+    │   ├── UndefinedObject       42704      ├── NumericOutOfRange     22003
+    │   │   ├── UndefinedTable    42P01      ├── InvalidText           22P02
+    │   │   ├── UndefinedColumn   42703      ├── InvalidParameter      22023
+    │   │   ├── UndefinedFunction 42883      ├── NotNullViolation      23502
+    │   │   ├── UndefinedSchema   3F000      ├── DependentObjects      2BP01
+    │   │   └── UndefinedDatabase 3D000      │
+    │   ├── DuplicateObject       42P07      ├── FeatureNotSupported   0A000
+    │   │   └── DuplicateColumn   42701      ├── WrongObjectType       42809
+    │   ├── AmbiguousColumn       42702      ├── InvalidDefinition     42P17
+    │   ├── DatatypeMismatch      42804      ├── GroupingError         42803
+    │   ├── InsufficientPrivilege 42501      ├── CardinalityViolation  21000
+    │   ├── StatementTooComplex   54001      ├── ObjectNotReady        55000
+    │   ├── UniqueViolation       23505      ├── QueryCanceled         57014
+    │   └── DataException         22000      └── …
+    ├── SurroundingsError         the machine, the disk, the network or another process
+    │   ├── StorageUnavailable    58030  retryable
+    │   ├── DiskFull              53100  retryable
+    │   ├── MetadataUnavailable   08006  retryable
+    │   ├── CommitOutcomeUnknown  08007  not retryable: the checkpoint may or may not be durable
+    │   ├── FolderNotUsable       58030
+    │   ├── MetadataVersionError  55000
+    │   ├── LeaseHeld             55006
+    │   ├── LeaseLost             57P01  another process took the metadata database over; stop
+    │   ├── ConfigError           F0000
+    │   ├── JavaNotUsable         58000
+    │   └── EngineStopped         57P01  the engine is stopping, stopped or broken; a restart recovers it
+    ├── JobFailed                 58000  a job could not finish its part of an epoch, so the epoch was undone
+    └── InvariantError            XX000  a promise inside the engine broke; the epoch stops before its commit
+
+The first line of a message states one fact: lower case, object kind first, the user's names in double
+quotes. `detail` is in sentences; `hint` says what to type next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class SeicheError(Exception):
+    """Base of all errors. `code` is stable and shown by every interface; `sqlstate` is PostgreSQL's."""
+
+    code: ClassVar[str] = "internal"
+    sqlstate: ClassVar[str] = "XX000"
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self, message: str, *, detail: str | None = None, hint: str | None = None, position: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.position = position  # 1-based character of the statement, where known
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.detail:
+            lines.append(f"DETAIL: {self.detail}")
+        if self.hint:
+            lines.append(f"HINT: {self.hint}")
+        return "\n".join(lines)
+
+
+# --- the user's mistake ------------------------------------------------------------------------------
+
+
+class UserError(SeicheError):
+    code = "user_error"
+    sqlstate = "22000"
+
+
+class SyntaxError_(UserError):
+    code = "syntax_error"
+    sqlstate = "42601"
+
+
+class UndefinedObject(UserError):
+    code = "undefined_object"
+    sqlstate = "42704"
+
+
+class UndefinedTable(UndefinedObject):
+    code = "undefined_table"
+    sqlstate = "42P01"
+
+
+class UndefinedColumn(UndefinedObject):
+    code = "undefined_column"
+    sqlstate = "42703"
+
+
+class UndefinedFunction(UndefinedObject):
+    code = "undefined_function"
+    sqlstate = "42883"
+
+
+class UndefinedSchema(UndefinedObject):
+    code = "undefined_schema"
+    sqlstate = "3F000"
+
+
+class UndefinedDatabase(UndefinedObject):
+    code = "undefined_database"
+    sqlstate = "3D000"
+
+
+class DuplicateObject(UserError):
+    code = "duplicate_object"
+    sqlstate = "42P07"
+
+
+class DuplicateColumn(DuplicateObject):
+    code = "duplicate_column"
+    sqlstate = "42701"
+
+
+class AmbiguousColumn(UserError):
+    code = "ambiguous_column"
+    sqlstate = "42702"
+
+
+class DatatypeMismatch(UserError):
+    code = "datatype_mismatch"
+    sqlstate = "42804"
+
+
+class InsufficientPrivilege(UserError):
+    code = "insufficient_privilege"
+    sqlstate = "42501"
+
+
+class StatementTooComplex(UserError):
+    code = "statement_too_complex"
+    sqlstate = "54001"
+
+
+class DataException(UserError):
+    code = "data_exception"
+    sqlstate = "22000"
+
+
+class DivisionByZero(UserError):
+    code = "division_by_zero"
+    sqlstate = "22012"
+
+
+class NumericOutOfRange(UserError):
+    code = "numeric_value_out_of_range"
+    sqlstate = "22003"
+
+
+class InvalidText(UserError):
+    code = "invalid_text_representation"
+    sqlstate = "22P02"
+
+
+class InvalidParameter(UserError):
+    code = "invalid_parameter_value"
+    sqlstate = "22023"
+
+
+class NotNullViolation(UserError):
+    code = "not_null_violation"
+    sqlstate = "23502"
+
+
+class UniqueViolation(UserError):
+    code = "unique_violation"
+    sqlstate = "23505"
+
+
+class DependentObjects(UserError):
+    code = "dependent_objects_still_exist"
+    sqlstate = "2BP01"
+
+
+class FeatureNotSupported(UserError):
+    code = "feature_not_supported"
+    sqlstate = "0A000"
+
+
+class WrongObjectType(UserError):
+    code = "wrong_object_type"
+    sqlstate = "42809"
+
+
+class InvalidDefinition(UserError):
+    code = "invalid_object_definition"
+    sqlstate = "42P17"
+
+
+class GroupingError(UserError):
+    code = "grouping_error"
+    sqlstate = "42803"
+
+
+class CardinalityViolation(UserError):
+    code = "cardinality_violation"
+    sqlstate = "21000"
+
+
+class ObjectNotReady(UserError):
+    code = "object_not_in_prerequisite_state"
+    sqlstate = "55000"
+
+
+class QueryCanceled(UserError):
+    code = "query_canceled"
+    sqlstate = "57014"
+
+
+# --- the surroundings --------------------------------------------------------------------------------
+
+
+class SurroundingsError(SeicheError):
+    code = "surroundings"
+    sqlstate = "58000"
+
+
+class StorageUnavailable(SurroundingsError):
+    code = "storage_unavailable"
+    sqlstate = "58030"
+    retryable = True
+
+
+class DiskFull(SurroundingsError):
+    code = "disk_full"
+    sqlstate = "53100"
+    retryable = True
+
+
+class MetadataUnavailable(SurroundingsError):
+    code = "metadata_unavailable"
+    sqlstate = "08006"
+    retryable = True
+
+
+class CommitOutcomeUnknown(SurroundingsError):
+    code = "commit_outcome_unknown"
+    sqlstate = "08007"
+
+
+class FolderNotUsable(SurroundingsError):
+    code = "folder_not_usable"
+    sqlstate = "58030"
+
+
+class MetadataVersionError(SurroundingsError):
+    code = "metadata_version"
+    sqlstate = "55000"
+
+
+class LeaseHeld(SurroundingsError):
+    code = "lease_held"
+    sqlstate = "55006"
+
+
+class LeaseLost(SurroundingsError):
+    code = "lease_lost"
+    sqlstate = "57P01"
+
+
+class ConfigError(SurroundingsError):
+    code = "config_error"
+    sqlstate = "F0000"
+
+
+class JavaNotUsable(SurroundingsError):
+    code = "java_not_usable"
+    sqlstate = "58000"
+
+
+class EngineStopped(SurroundingsError):
+    code = "engine_stopped"
+    sqlstate = "57P01"
+
+
+# --- an epoch ----------------------------------------------------------------------------------------
+
+
+class JobFailed(SeicheError):
+    """Names the job; `cause` is what it raised, the user's mistake or the surroundings or ourselves."""
+
+    code = "job_failed"
+    sqlstate = "58000"
+
+    def __init__(self, job: int, name: str, cause: BaseException) -> None:
+        reason = cause.message if isinstance(cause, SeicheError) else str(cause) or type(cause).__name__
+        super().__init__(
+            f'job "{name}" failed: {reason}',
+            detail="Everything since the last checkpoint was undone; the database keeps its last durable state.",
+            hint=cause.hint if isinstance(cause, SeicheError) and cause.hint else "Run the statement again.",
+        )
+        self.job = job
+        self.name = name
+        self.cause = cause
+
+
+# --- ourselves ---------------------------------------------------------------------------------------
+
+
+class InvariantError(SeicheError):
+    code = "invariant"
+    sqlstate = "XX000"
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """A hint naming the known name closest to a mistyped one, or None when nothing is close."""
+    matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    return f'Perhaps you meant "{matches[0]}".' if matches else None

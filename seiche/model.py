@@ -1,0 +1,174 @@
+"""Words that every layer shares: ids, epochs, columns, relations.
+
+Nothing here does any work; these are the values that planning, storage and coordination pass around.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NewType
+
+from seiche.errors import InvariantError
+from seiche.types import SqlType
+
+ObjectId = NewType("ObjectId", int)  # anything in the catalog; ids are never used twice
+RelationId = NewType("RelationId", int)  # an ObjectId whose object has rows, or an internal state relation
+JobId = NewType("JobId", int)  # the ObjectId of the relation that the job keeps up to date
+
+Epoch = NewType("Epoch", int)
+EPOCH_ZERO = Epoch(0)
+EPOCH_SHIFT = 16
+VNODES = 256
+
+# Hidden columns of storage. `_vnode` is the hash slice of the stream key, `_op` is +1 or -1 and `_epoch`
+# the epoch in which a change happened.
+VNODE = "_vnode"
+OP = "_op"
+EPOCH = "_epoch"
+ROW_ID = "_row_id"  # key of a table without a primary key
+
+
+def physical_ms(epoch: Epoch) -> int:
+    """Wall-clock milliseconds at which the epoch began."""
+    return epoch >> EPOCH_SHIFT
+
+
+def next_epoch(previous: Epoch, now_ms: int) -> Epoch:
+    """The epoch after `previous`: the wall clock if it moved on, else the next number."""
+    return Epoch(max(previous + 1, now_ms << EPOCH_SHIFT))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation. Hidden ones are stored and never shown by `SELECT *`.
+
+    `default` and `generated` are the user's SQL expressions.
+    """
+
+    name: str
+    type: SqlType
+    hidden: bool = False
+    nullable: bool = True
+    default: str | None = None
+    generated: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type.to_json(),
+            "hidden": self.hidden,
+            "nullable": self.nullable,
+            "default": self.default,
+            "generated": self.generated,
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Column:
+        return Column(**{**data, "type": SqlType.from_json(data["type"])})
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSchema:
+    """The stored shape of a relation: its columns in order, its stream key, whether rows ever leave.
+
+    The key's columns are among `columns`; no two rows alive at one epoch agree in all of them
+    (NULL counts as equal to NULL).
+    """
+
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    append_only: bool = False
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        if len(set(names)) != len(names):
+            raise InvariantError(f"relation schema repeats a column: {names}")
+        missing = [name for name in self.key if name not in names]
+        if missing:
+            raise InvariantError(f"stream key names columns that do not exist: {missing}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def visible(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if not column.hidden)
+
+    def column(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise InvariantError(f"relation schema has no column {name!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "columns": [column.to_json() for column in self.columns],
+            "key": list(self.key),
+            "append_only": self.append_only,
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> RelationSchema:
+        return RelationSchema(
+            tuple(Column.from_json(column) for column in data["columns"]),
+            tuple(data["key"]),
+            data["append_only"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QualifiedName:
+    """A name as the catalog keeps it, folded already."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.schema == "public" else f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a base. Its path is relative to the data folder; it holds the rows of a range of vnodes."""
+
+    path: str
+    rows: int
+    bytes: int
+    vnode_lo: int
+    vnode_hi: int
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A relation as of its last fold."""
+
+    relation: RelationId
+    snapshot_id: int | None
+    fold_epoch: Epoch
+    files: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A file with the changes of one relation in the epochs [epoch_lo, epoch_hi].
+
+    `fresh` says that every row in it is an insertion of a key that never lived before in the relation.
+    """
+
+    relation: RelationId
+    path: str
+    epoch_lo: Epoch
+    epoch_hi: Epoch
+    rows: int
+    bytes: int
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Keeps whatever is needed to read `relation` (None: every relation) at `epoch` and later."""
+
+    holder: str
+    relation: RelationId | None
+    epoch: Epoch

@@ -1,0 +1,202 @@
+"""SQL types: PostgreSQL's names for the user, and the physical form that Spark and Arrow store.
+
+A type is a plain value. Three of them have no direct Spark type and are stored as something that has:
+
+    time       bigint, microseconds since midnight
+    interval   struct<months int, days int, micros bigint>, as PostgreSQL keeps it
+    jsonb      string, canonical JSON text (keys sorted, no spaces)
+
+`numeric` without a precision is decimal(38, 18) and prints without trailing zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+MAX_PRECISION = 38
+FREE_NUMERIC_SCALE = 18
+
+
+class Kind(Enum):
+    BOOLEAN = "boolean"
+    SMALLINT = "smallint"
+    INTEGER = "integer"
+    BIGINT = "bigint"
+    NUMERIC = "numeric"
+    REAL = "real"
+    DOUBLE = "double precision"
+    VARCHAR = "character varying"
+    BYTEA = "bytea"
+    DATE = "date"
+    TIME = "time without time zone"
+    TIMESTAMP = "timestamp without time zone"
+    TIMESTAMPTZ = "timestamp with time zone"
+    INTERVAL = "interval"
+    JSONB = "jsonb"
+    ARRAY = "array"
+    STRUCT = "struct"
+    NULL = "unknown"  # the type of a bare NULL, before a context gives it one
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type. `precision` and `scale` belong to NUMERIC, `element` to ARRAY, `fields` to STRUCT.
+
+    A NUMERIC with `declared=False` was not given a precision by the user: it prints without trailing zeros.
+    """
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+    declared: bool = False
+    element: SqlType | None = None
+    fields: tuple[tuple[str, SqlType], ...] = ()
+
+    def __str__(self) -> str:
+        kind: Kind = self.kind
+        match kind:
+            case Kind.NUMERIC if self.declared:
+                return f"numeric({self.precision},{self.scale})"
+            case Kind.ARRAY:
+                return f"{self.element}[]"
+            case Kind.STRUCT:
+                return "struct<" + ", ".join(f"{name} {type_}" for name, type_ in self.fields) + ">"
+            case _:
+                return str(kind.value)
+
+    @property
+    def spark(self) -> str:
+        """The type as Spark's DDL spells its physical form."""
+        match self.kind:
+            case Kind.NUMERIC:
+                return f"decimal({self.precision},{self.scale})"
+            case Kind.ARRAY:
+                assert self.element is not None
+                return f"array<{self.element.spark}>"
+            case Kind.STRUCT:
+                return "struct<" + ",".join(f"`{n}`:{t.spark}" for n, t in self.fields) + ">"
+            case kind:
+                return _SPARK[kind]
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of the physical form."""
+        match self.kind:
+            case Kind.NUMERIC:
+                return pa.decimal128(self.precision, self.scale)
+            case Kind.ARRAY:
+                assert self.element is not None
+                return pa.list_(pa.field("element", self.element.arrow))
+            case Kind.STRUCT:
+                return pa.struct([pa.field(name, type_.arrow) for name, type_ in self.fields])
+            case kind:
+                return _ARROW[kind]
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in (Kind.REAL, Kind.DOUBLE)
+
+    @property
+    def is_number(self) -> bool:
+        return self.is_integer or self.is_float or self.kind is Kind.NUMERIC
+
+    @property
+    def is_hashable(self) -> bool:
+        """Whether Arrow can group by it on the driver."""
+        return self.kind not in (Kind.ARRAY, Kind.STRUCT, Kind.INTERVAL)
+
+    def to_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"kind": self.kind.name}
+        if self.kind is Kind.NUMERIC:
+            out |= {"precision": self.precision, "scale": self.scale, "declared": self.declared}
+        if self.element is not None:
+            out["element"] = self.element.to_json()
+        if self.fields:
+            out["fields"] = [[name, type_.to_json()] for name, type_ in self.fields]
+        return out
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> SqlType:
+        return SqlType(
+            Kind[data["kind"]],
+            precision=data.get("precision", 0),
+            scale=data.get("scale", 0),
+            declared=data.get("declared", False),
+            element=SqlType.from_json(data["element"]) if "element" in data else None,
+            fields=tuple((name, SqlType.from_json(t)) for name, t in data.get("fields", [])),
+        )
+
+
+_SPARK = {
+    Kind.BOOLEAN: "boolean",
+    Kind.SMALLINT: "smallint",
+    Kind.INTEGER: "int",
+    Kind.BIGINT: "bigint",
+    Kind.REAL: "float",
+    Kind.DOUBLE: "double",
+    Kind.VARCHAR: "string",
+    Kind.BYTEA: "binary",
+    Kind.DATE: "date",
+    Kind.TIME: "bigint",
+    Kind.TIMESTAMP: "timestamp_ntz",
+    Kind.TIMESTAMPTZ: "timestamp",
+    Kind.INTERVAL: "struct<months:int,days:int,micros:bigint>",
+    Kind.JSONB: "string",
+    Kind.NULL: "string",
+}
+
+_ARROW = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.SMALLINT: pa.int16(),
+    Kind.INTEGER: pa.int32(),
+    Kind.BIGINT: pa.int64(),
+    Kind.REAL: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.VARCHAR: pa.string(),
+    Kind.BYTEA: pa.binary(),
+    Kind.DATE: pa.date32(),
+    Kind.TIME: pa.int64(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+    Kind.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    Kind.INTERVAL: pa.struct([("months", pa.int32()), ("days", pa.int32()), ("micros", pa.int64())]),
+    Kind.JSONB: pa.string(),
+    Kind.NULL: pa.string(),
+}
+
+BOOLEAN = SqlType(Kind.BOOLEAN)
+SMALLINT = SqlType(Kind.SMALLINT)
+INTEGER = SqlType(Kind.INTEGER)
+BIGINT = SqlType(Kind.BIGINT)
+NUMERIC = SqlType(Kind.NUMERIC, MAX_PRECISION, FREE_NUMERIC_SCALE)
+REAL = SqlType(Kind.REAL)
+DOUBLE = SqlType(Kind.DOUBLE)
+VARCHAR = SqlType(Kind.VARCHAR)
+BYTEA = SqlType(Kind.BYTEA)
+DATE = SqlType(Kind.DATE)
+TIME = SqlType(Kind.TIME)
+TIMESTAMP = SqlType(Kind.TIMESTAMP)
+TIMESTAMPTZ = SqlType(Kind.TIMESTAMPTZ)
+INTERVAL = SqlType(Kind.INTERVAL)
+JSONB = SqlType(Kind.JSONB)
+NULL = SqlType(Kind.NULL)
+
+
+def numeric(precision: int, scale: int, *, declared: bool = False) -> SqlType:
+    """A decimal of the given precision and scale; `declared` when the user wrote them."""
+    return SqlType(Kind.NUMERIC, precision, scale, declared)
+
+
+def array_of(element: SqlType) -> SqlType:
+    return SqlType(Kind.ARRAY, element=element)
+
+
+def struct_of(*fields: tuple[str, SqlType]) -> SqlType:
+    return SqlType(Kind.STRUCT, fields=fields)
