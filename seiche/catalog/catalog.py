@@ -1,0 +1,394 @@
+"""The catalog: an immutable value that says what exists.
+
+A statement is planned against one `Catalog` and changes it by making another; the new one becomes true when the
+checkpoint that carries the difference is durable (`Checkpoint.between`). A catalog is always whole: names are
+unique in their schema, dependencies exist and have no cycle, nothing is removed while something depends on it.
+
+    ships ◀── arrivals_by_ship ◀── busiest_ships       is dropped as       busiest_ships, arrivals_by_ship, ships
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+
+from seiche.catalog.objects import (
+    DEFAULT_DATABASE,
+    DEFAULT_SCHEMA,
+    SUPERUSER,
+    CatalogObject,
+    Database,
+    ObjectKind,
+    Schema,
+    User,
+)
+from seiche.errors import (
+    DependentObjects,
+    DuplicateObject,
+    InvalidDefinition,
+    InvariantError,
+    SeicheError,
+    UndefinedDatabase,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+    nearest,
+)
+from seiche.model import ObjectId
+
+FIRST_FREE_ID = 100  # ids below are those of the objects that every catalog begins with
+DETAIL_LINES = 20  # dependants listed in an error before "and n more"
+
+_NameKey = tuple[str, str, str, str]  # database, schema, namespace, name
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_$]*\Z")
+
+
+def quoted(name: str) -> str:
+    """The name as SQL text: in double quotes unless folding would leave it as it is."""
+    return name if _PLAIN_NAME.match(name) else '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What exists. Equal catalogs name equal things; build changed ones with `with_*` and `without_*`."""
+
+    databases: tuple[Database, ...] = ()
+    schemas: tuple[Schema, ...] = ()
+    users: tuple[User, ...] = ()
+    by_id: Mapping[ObjectId, CatalogObject] = field(default_factory=dict, hash=False)
+
+    _by_name: dict[_NameKey, CatalogObject] = field(init=False, repr=False, compare=False)
+    _needed_by: dict[ObjectId, list[ObjectId]] = field(init=False, repr=False, compare=False)
+    _children: dict[ObjectId, list[ObjectId]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name: dict[_NameKey, CatalogObject] = {}
+        needed_by: dict[ObjectId, list[ObjectId]] = {}
+        children: dict[ObjectId, list[ObjectId]] = {}
+        for id in sorted(self.by_id):
+            item = self.by_id[id]
+            key = _name_key(item)
+            if key in by_name:
+                raise DuplicateObject(f'{by_name[key].kind.value} "{item.qualified}" already exists')
+            by_name[key] = item
+            for dependency in sorted(item.dependencies):
+                if dependency not in self.by_id:
+                    raise InvariantError(f"{item} depends on object {dependency}, which does not exist")
+                needed_by.setdefault(dependency, []).append(id)
+            if item.parent is not None:
+                if item.parent not in self.by_id:
+                    raise InvariantError(f"{item} belongs to object {item.parent}, which does not exist")
+                children.setdefault(item.parent, []).append(id)
+        fill = object.__setattr__  # the one way to set a computed field of a frozen dataclass
+        fill(self, "databases", tuple(sorted(self.databases, key=lambda it: it.id)))
+        fill(self, "schemas", tuple(sorted(self.schemas, key=lambda it: it.id)))
+        fill(self, "users", tuple(sorted(self.users, key=lambda it: it.id)))
+        fill(self, "_by_name", by_name)
+        fill(self, "_needed_by", needed_by)
+        fill(self, "_children", children)
+
+    @staticmethod
+    def default() -> Catalog:
+        """What a new database begins with."""
+        return Catalog(
+            databases=(Database(ObjectId(1), DEFAULT_DATABASE),),
+            schemas=(Schema(ObjectId(2), DEFAULT_DATABASE, DEFAULT_SCHEMA),),
+            users=(
+                User(ObjectId(3), SUPERUSER, superuser=True, create_db=True, create_user=True),
+                User(ObjectId(4), "postgres", superuser=True, create_db=True, create_user=True),
+            ),
+        )
+
+    # Looking things up
+
+    def get(self, object_id: int) -> CatalogObject:
+        """The object with this id, which must exist."""
+        try:
+            return self.by_id[ObjectId(object_id)]
+        except KeyError:
+            raise InvariantError(f"catalog has no object with id {object_id}") from None
+
+    def objects(self, *kinds: ObjectKind) -> tuple[CatalogObject, ...]:
+        """All objects of the given kinds (none given: of every kind), by id."""
+        return tuple(self.by_id[id] for id in sorted(self.by_id) if not kinds or self.by_id[id].kind in kinds)
+
+    def children(self, object_id: int) -> tuple[CatalogObject, ...]:
+        """The internal relations of a job, by id."""
+        return tuple(self.by_id[child] for child in self._children.get(ObjectId(object_id), ()))
+
+    def dependants(self, object_id: int) -> tuple[CatalogObject, ...]:
+        """What the user made on top of an object, at any remove, in the order in which to drop it."""
+        doomed = (self.by_id[other] for other in self.plan_drop([object_id], cascade=True))
+        return tuple(item for item in doomed if item.id != object_id and item.kind is not ObjectKind.INTERNAL)
+
+    def try_find(
+        self,
+        parts: Sequence[str],
+        *,
+        search_path: Sequence[str] = (DEFAULT_SCHEMA,),
+        kinds: Iterable[ObjectKind] | None = None,
+        database: str = DEFAULT_DATABASE,
+    ) -> CatalogObject | None:
+        """As `find`, but None where nothing of the wanted kinds has the name."""
+        wanted = frozenset(kinds) if kinds is not None else None
+        found = self._lookup(parts, search_path, wanted, database)
+        return found if found is not None and (wanted is None or found.kind in wanted) else None
+
+    def find(
+        self,
+        parts: Sequence[str],
+        *,
+        search_path: Sequence[str] = (DEFAULT_SCHEMA,),
+        kinds: Iterable[ObjectKind] | None = None,
+        database: str = DEFAULT_DATABASE,
+        action: str | None = None,
+    ) -> CatalogObject:
+        """The object called `name`, `schema.name` or `database.schema.name`; names are folded already.
+
+        Without a schema the first one of the search path that has the name wins. `kinds` limits what will do;
+        `action` is the statement's verb ("DROP", "ALTER"), for the hint when the kind is wrong.
+        """
+        wanted = frozenset(kinds) if kinds is not None else None
+        found = self._lookup(parts, search_path, wanted, database)
+        if found is None:
+            raise self._undefined(parts, search_path, wanted, database)
+        if wanted is not None and found.kind not in wanted:
+            asked = " or ".join(sorted(kind.value for kind in wanted))
+            hint = f"Use {action} {found.kind.sql} {'.'.join(map(quoted, parts))}." if action else None
+            article = "an" if asked[0] in "aeiou" else "a"
+            raise WrongObjectType(f"{found} is not {article} {asked}", hint=hint)
+        return found
+
+    def _lookup(
+        self, parts: Sequence[str], search_path: Sequence[str], wanted: frozenset[ObjectKind] | None, database: str
+    ) -> CatalogObject | None:
+        namespaces = {kind.namespace for kind in wanted} if wanted is not None else {"relation"}
+        match tuple(parts):
+            case (name,):
+                places = [(database, schema) for schema in search_path]
+            case (schema, name):
+                places = [(database, schema)]
+            case (other, schema, name):
+                places = [(self.database(other).name, schema)]
+            case _:
+                raise UndefinedTable(
+                    f'relation "{".".join(parts)}" does not exist',
+                    detail="A name has at most three parts: database, schema and the object's own name.",
+                )
+        for place in places:
+            for namespace in sorted(namespaces):
+                if (found := self._by_name.get((*place, namespace, name))) is not None:
+                    return found
+        return None
+
+    def _undefined(
+        self, parts: Sequence[str], search_path: Sequence[str], wanted: frozenset[ObjectKind] | None, database: str
+    ) -> SeicheError:
+        what = next(iter(wanted)).value if wanted is not None and len(wanted) == 1 else "relation"
+        error = UndefinedFunction if wanted == frozenset({ObjectKind.FUNCTION}) else UndefinedTable
+        message = f'{what} "{".".join(parts)}" does not exist'
+        places = {parts[-2]} if len(parts) > 1 else set(search_path)
+        home = parts[0] if len(parts) == 3 else database
+        if len(parts) > 1 and self.try_schema(parts[-2], database=home) is None:
+            schemas = [schema.name for schema in self.schemas if schema.database == home]
+            return error(message, detail=f'There is no schema "{parts[-2]}".', hint=nearest(parts[-2], schemas))
+        near = [
+            item
+            for item in self.by_id.values()
+            if item.database == home
+            and (item.kind in wanted if wanted is not None else item.kind not in _NEVER_SUGGESTED)
+        ]
+        hint = nearest(parts[-1], [item.name for item in near if item.schema in places])
+        if hint is None:
+            elsewhere = sorted(str(item.qualified) for item in near if item.name == parts[-1])
+            hint = f'Perhaps you meant "{elsewhere[0]}".' if elsewhere else None
+        return error(message, hint=hint)
+
+    def database(self, name: str) -> Database:
+        for database in self.databases:
+            if database.name == name:
+                return database
+        raise UndefinedDatabase(
+            f'database "{name}" does not exist', hint=nearest(name, [database.name for database in self.databases])
+        )
+
+    def try_schema(self, name: str, *, database: str = DEFAULT_DATABASE) -> Schema | None:
+        for schema in self.schemas:
+            if schema.name == name and schema.database == database:
+                return schema
+        return None
+
+    def schema(self, name: str, *, database: str = DEFAULT_DATABASE) -> Schema:
+        found = self.try_schema(name, database=database)
+        if found is None:
+            names = [schema.name for schema in self.schemas if schema.database == database]
+            raise UndefinedSchema(f'schema "{name}" does not exist', hint=nearest(name, names))
+        return found
+
+    def user(self, name: str) -> User:
+        for user in self.users:
+            if user.name == name:
+                return user
+        raise UndefinedObject(f'user "{name}" does not exist', hint=nearest(name, [user.name for user in self.users]))
+
+    # Changing, by making another catalog
+
+    def with_objects(self, *items: CatalogObject) -> Catalog:
+        """A catalog that also has these objects; one with a known id takes its place (and may take another's name)."""
+        for item in items:
+            self.schema(item.schema, database=item.database)
+            self.user(item.owner)
+        changed = replace(self, by_id={**self.by_id, **{item.id: item for item in items}})
+        changed._refuse_cycles()
+        return changed
+
+    def without(self, ids: Iterable[int]) -> Catalog:
+        """A catalog without these objects. `plan_drop` says which have to go together."""
+        gone = {self.get(id).id for id in ids}
+        return replace(self, by_id={id: item for id, item in self.by_id.items() if id not in gone})
+
+    def with_database(self, database: Database) -> Catalog:
+        self.user(database.owner)
+        others = tuple(other for other in self.databases if other.id != database.id)
+        if any(other.name == database.name for other in others):
+            raise DuplicateObject(f'database "{database.name}" already exists')
+        return replace(self, databases=(*others, database))
+
+    def without_database(self, name: str) -> Catalog:
+        doomed = self.database(name)
+        inside = [f'schema "{schema.name}"' for schema in self.schemas if schema.database == name]
+        _refuse_while_used(f'database "{name}"', inside, "Drop its schemas first.")
+        return replace(self, databases=tuple(other for other in self.databases if other != doomed))
+
+    def with_schema(self, schema: Schema) -> Catalog:
+        self.database(schema.database)
+        self.user(schema.owner)
+        others = tuple(other for other in self.schemas if other.id != schema.id)
+        if any((other.database, other.name) == (schema.database, schema.name) for other in others):
+            raise DuplicateObject(f'schema "{schema.name}" already exists')
+        return replace(self, schemas=(*others, schema))
+
+    def without_schema(self, name: str, *, database: str = DEFAULT_DATABASE) -> Catalog:
+        """A catalog without this schema, which must be empty: drop what it holds first."""
+        doomed = self.schema(name, database=database)
+        inside = [str(item) for item in self.objects() if (item.database, item.schema) == (database, name)]
+        _refuse_while_used(f'schema "{name}"', inside, "Use DROP SCHEMA ... CASCADE to drop the objects in it too.")
+        return replace(self, schemas=tuple(other for other in self.schemas if other != doomed))
+
+    def with_user(self, user: User) -> Catalog:
+        others = tuple(other for other in self.users if other.id != user.id)
+        if any(other.name == user.name for other in others):
+            raise DuplicateObject(f'user "{user.name}" already exists')
+        return replace(self, users=(*others, user))
+
+    def without_user(self, name: str) -> Catalog:
+        doomed = self.user(name)
+        owned = [f'database "{it.name}"' for it in self.databases if it.owner == name]
+        owned += [f'schema "{it.name}"' for it in self.schemas if it.owner == name]
+        owned += [str(it) for it in self.objects() if it.owner == name]
+        _refuse_while_used(f'user "{name}"', owned, "Give them another owner with ALTER ... OWNER TO, or drop them.")
+        return replace(self, users=tuple(other for other in self.users if other != doomed))
+
+    # Dropping
+
+    def plan_drop(self, ids: Iterable[int], *, cascade: bool) -> tuple[ObjectId, ...]:
+        """What has to go so that `ids` can go, in order: whatever depends on an object goes before it.
+
+        Indexes go with what they index and internal relations with their job, asked for or not. Anything else
+        that depends on `ids` goes with `cascade`, and is named by DependentObjects without.
+        """
+        targets = [self.get(id).id for id in ids]
+        doomed = set(targets)
+        blocked: dict[ObjectId, ObjectId] = {}
+        waiting = list(targets)
+        while waiting:
+            used = waiting.pop()
+            waiting += [child.id for child in self.children(used) if child.id not in doomed]
+            doomed.update(self._children.get(used, ()))
+            for dependant in self._visibly_needed_by(used):
+                if dependant.id in doomed:
+                    continue
+                if cascade or dependant.kind is ObjectKind.INDEX:
+                    doomed.add(dependant.id)
+                    waiting.append(dependant.id)
+                else:
+                    blocked[dependant.id] = used
+        # Not all of it may be known to be doomed when it is first met as a dependant.
+        blocked = {dependant: used for dependant, used in blocked.items() if dependant not in doomed}
+        if blocked:
+            names = ", ".join(str(self.by_id[id]) for id in targets)
+            raise DependentObjects(
+                f"{names} cannot be dropped because other objects depend on {'it' if len(targets) == 1 else 'them'}",
+                detail=_listed(self._why(blocked)),
+                hint="Use DROP ... CASCADE to drop the dependent objects too.",
+            )
+        order: TopologicalSorter[ObjectId] = TopologicalSorter()
+        for id in sorted(doomed):
+            item = self.by_id[id]
+            first = {it for it in self._needed_by.get(id, ()) if it in doomed and self.by_id[it].parent != id}
+            if item.parent is not None and item.parent in doomed:
+                first.add(item.parent)
+            order.add(id, *sorted(first))
+        return tuple(order.static_order())
+
+    def _visibly_needed_by(self, used: ObjectId) -> list[CatalogObject]:
+        """What depends on an object directly; a job stands for its internal relations."""
+        visible: dict[ObjectId, CatalogObject] = {}
+        for dependant in self._needed_by.get(used, ()):
+            item = self.by_id[dependant]
+            shown = item if item.parent is None else self.by_id[item.parent]
+            if shown.id != used:
+                visible[shown.id] = shown
+        return [visible[dependant] for dependant in sorted(visible)]
+
+    def _why(self, blocked: Mapping[ObjectId, ObjectId]) -> list[str]:
+        """Who depends on what, from the given pairs of dependant and used on outwards, nearest first."""
+        sentences = [f"{self.by_id[dependant]} depends on {self.by_id[used]}" for dependant, used in blocked.items()]
+        seen, waiting = set(blocked), list(blocked)
+        while waiting:
+            used = waiting.pop(0)
+            for dependant in self._visibly_needed_by(used):
+                if dependant.id not in seen:
+                    sentences.append(f"{dependant} depends on {self.by_id[used]}")
+                    seen.add(dependant.id)
+                    waiting.append(dependant.id)
+        return sentences
+
+    def _refuse_cycles(self) -> None:
+        order = TopologicalSorter({id: item.dependencies for id, item in self.by_id.items()})
+        try:
+            order.prepare()
+        except CycleError as error:
+            loop = [self.by_id[id] for id in error.args[1]]
+            raise InvalidDefinition(
+                f"{loop[0]} would refer to itself",
+                detail="The path is " + " -> ".join(f'"{item.qualified}"' for item in loop) + ".",
+                hint="Base it on other relations.",
+            ) from error
+
+
+_NEVER_SUGGESTED = frozenset({ObjectKind.INTERNAL, ObjectKind.FUNCTION})
+
+
+def _name_key(item: CatalogObject) -> _NameKey:
+    return (item.database, item.schema, item.kind.namespace, item.name)
+
+
+def _refuse_while_used(what: str, users: list[str], hint: str) -> None:
+    if users:
+        raise DependentObjects(
+            f"{what} cannot be dropped because other objects depend on it",
+            detail=_listed([f"{user} depends on {what}" for user in users]),
+            hint=hint,
+        )
+
+
+def _listed(sentences: list[str]) -> str:
+    shown = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences[:DETAIL_LINES]]
+    if len(sentences) > DETAIL_LINES:
+        shown.append(f"And {len(sentences) - DETAIL_LINES} more.")
+    return "\n".join(shown)

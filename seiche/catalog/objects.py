@@ -1,0 +1,109 @@
+"""The things a catalog names, as plain values.
+
+An object is anything that a `CREATE` statement makes, and the internal relations that a job keeps for itself.
+Objects point at each other by id and carry the names of their database, schema and owner, so that a value can
+be shown without a catalog at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from seiche.model import Column, ObjectId, QualifiedName, RelationSchema
+
+DEFAULT_DATABASE = "dev"
+DEFAULT_SCHEMA = "public"
+SUPERUSER = "root"
+
+
+class ObjectKind(Enum):
+    """Kinds of objects; the value is the kind as a sentence names it."""
+
+    TABLE = "table"
+    SOURCE = "source"
+    MATERIALIZED_VIEW = "materialized view"
+    VIEW = "view"
+    INDEX = "index"
+    SINK = "sink"
+    FUNCTION = "function"
+    SUBSCRIPTION = "subscription"
+    INTERNAL = "internal relation"
+
+    @property
+    def sql(self) -> str:
+        """The kind as `DROP ...` spells it."""
+        return self.value.upper()
+
+    @property
+    def namespace(self) -> str:
+        """Names are unique within a schema and a namespace: a function may be called like a table."""
+        return "function" if self is ObjectKind.FUNCTION else "relation"
+
+
+class ObjectStatus(Enum):
+    CREATING = "creating"
+    CREATED = "created"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogObject:
+    """One object.
+
+    `columns` is what `DESCRIBE` shows; `relation` is the stored shape, hidden columns included, and None for
+    what stores no rows. `definition` is the user's SQL text. An internal relation names its job as `parent`.
+    `properties` holds JSON values only (lists, not tuples) and is not changed once the object exists.
+    """
+
+    id: ObjectId
+    kind: ObjectKind
+    name: str
+    definition: str
+    columns: tuple[Column, ...] = ()
+    relation: RelationSchema | None = None
+    database: str = DEFAULT_DATABASE
+    schema: str = DEFAULT_SCHEMA
+    owner: str = SUPERUSER
+    status: ObjectStatus = ObjectStatus.CREATED
+    properties: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    dependencies: frozenset[ObjectId] = frozenset()
+    parent: ObjectId | None = None
+    created_ms: int = 0
+
+    @property
+    def qualified(self) -> QualifiedName:
+        return QualifiedName(self.schema, self.name)
+
+    def __str__(self) -> str:
+        return f'{self.kind.value} "{self.qualified}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    id: ObjectId
+    name: str
+    owner: str = SUPERUSER
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    id: ObjectId
+    database: str
+    name: str
+    owner: str = SUPERUSER
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Someone who may log in. `verifier` is what a password is checked against, never the password itself."""
+
+    id: ObjectId
+    name: str
+    superuser: bool = False
+    can_login: bool = True
+    create_db: bool = False
+    create_user: bool = False
+    verifier: str | None = field(default=None, repr=False)

@@ -1,0 +1,75 @@
+"""The rows of rw_catalog's views."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from seiche.catalog.checkpoint import Event
+from seiche.catalog.system_views import SYSTEM_VIEWS, Facts, system_view
+from seiche.errors import UndefinedTable
+from tests.unit.catalog.contract import ARRIVALS, BUSY, SHIPS, STATE, harbour
+
+FACTS = Facts(
+    harbour(), {"checkpoint_frequency": "1", "barrier_interval_ms": "1000"}, (Event(1000, "recovery", {"epoch": 5}),)
+)
+
+
+def shown(name: str) -> list[dict[str, object]]:
+    view = system_view(name)
+    return [dict(zip([column.name for column in view.columns], row, strict=True)) for row in view.rows(FACTS)]
+
+
+def test_every_view_has_rows_as_wide_as_its_columns() -> None:
+    for name in SYSTEM_VIEWS:
+        assert shown(name), name
+
+
+def test_tables_and_views_are_listed_with_their_ids_and_definitions() -> None:
+    assert [(row["id"], row["name"], row["append_only"]) for row in shown("rw_tables")] == [
+        (SHIPS, "ships", False),
+        (ARRIVALS, "arrivals", False),
+    ]
+    (busy,) = shown("rw_materialized_views")
+    assert (busy["id"], busy["status"], busy["schema_id"], busy["owner"]) == (BUSY, "creating", 2, 3)
+    assert busy["created_at"] == datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=UTC)
+
+
+def test_relations_tell_their_kind() -> None:
+    assert {row["id"]: row["relation_type"] for row in shown("rw_relations")} == {
+        SHIPS: "table",
+        ARRIVALS: "table",
+        BUSY: "materialized view",
+        STATE: "internal relation",
+    }
+
+
+def test_columns_show_type_key_and_position() -> None:
+    imo, name = (row for row in shown("rw_columns") if row["relation_id"] == SHIPS)
+    assert (imo["name"], imo["position"], imo["is_primary_key"], imo["is_nullable"], imo["data_type"]) == (
+        "imo",
+        1,
+        True,
+        False,
+        "bigint",
+    )
+    assert (name["position"], name["is_primary_key"], name["data_type"]) == (2, False, "character varying")
+    (hidden,) = (row for row in shown("rw_columns") if row["relation_id"] == BUSY)
+    assert hidden["is_hidden"]
+
+
+def test_dependencies_parameters_users_schemas_and_events_are_listed() -> None:
+    assert shown("rw_depend") == [{"objid": BUSY, "refobjid": SHIPS}, {"objid": BUSY, "refobjid": ARRIVALS}]
+    assert [row["name"] for row in shown("rw_system_parameters")] == ["barrier_interval_ms", "checkpoint_frequency"]
+    assert [(row["name"], row["is_super"]) for row in shown("rw_users")] == [("root", True), ("postgres", True)]
+    assert shown("rw_schemas") == [{"id": 2, "name": "public", "owner": 3}]
+    assert shown("rw_event_logs") == [
+        {"timestamp": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "event_type": "recovery", "info": {"epoch": 5}}
+    ]
+
+
+def test_an_unknown_view_suggests_the_nearest() -> None:
+    with pytest.raises(UndefinedTable, match='relation "rw_catalog.rw_table" does not exist') as caught:
+        system_view("rw_table")
+    assert caught.value.hint == 'Perhaps you meant "rw_tables".'
