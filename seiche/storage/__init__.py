@@ -1,0 +1,1 @@
+"""Where rows live: segments of changes, Iceberg bases, and relations read at an epoch."""

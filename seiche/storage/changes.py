@@ -1,0 +1,126 @@
+"""The changes of one relation between two epochs, small on the driver or large on disk.
+
+A row of changes has the relation's stored columns, `_vnode`, `_op` (+1 or -1) and `_epoch`. Changes of one
+epoch are consolidated: a key has at most one row that leaves and one that appears, and the two differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seiche.model import EPOCH, OP, VNODE, Column, RelationId, RelationSchema, Segment
+from seiche.types import SMALLINT, Kind
+
+STORED_EXTRA = (VNODE, OP, EPOCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened to a relation. `table` is there when the rows are few enough for the driver."""
+
+    relation: RelationId
+    schema: RelationSchema
+    rows: int
+    segments: tuple[Segment, ...]
+    table: pa.Table | None = None
+
+
+def arrow_schema(schema: RelationSchema) -> pa.Schema:
+    """The Arrow schema of a segment."""
+    return pa.schema(
+        [pa.field(column.name, column.type.arrow) for column in schema.columns]
+        + [pa.field(VNODE, pa.int16()), pa.field(OP, pa.int8()), pa.field(EPOCH, pa.int64())]
+    )
+
+
+def spark_ddl(schema: RelationSchema, extra: Sequence[str] = STORED_EXTRA) -> str:
+    """The Spark schema of a relation's files as DDL; `extra` names the hidden columns of storage to include."""
+    types = {VNODE: "smallint", OP: "tinyint", EPOCH: "bigint"}
+    parts = [f"`{column.name}` {column.type.spark}" for column in schema.columns]
+    parts += [f"`{name}` {types[name]}" for name in extra]
+    return ", ".join(parts)
+
+
+def vnode_column() -> Column:
+    return Column(VNODE, SMALLINT, hidden=True)
+
+
+def empty(schema: RelationSchema) -> pa.Table:
+    return arrow_schema(schema).empty_table()
+
+
+def consolidate(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """Adds up the signs of equal rows and drops those that cancel; leaving rows come before appearing ones.
+
+    `columns` are the stored columns of `table`; `_vnode` follows from them and is kept, `_epoch` is not.
+    A net sign other than -1, 0 or +1 stands for that many equal rows, which a keyed relation cannot have.
+    """
+    names = [column.name for column in columns]
+    body = table.select([*names, VNODE, OP])
+    if body.num_rows > 1 and pc.min(body[OP]).as_py() != pc.max(body[OP]).as_py():
+        if all(_groupable(column) for column in columns):
+            body = _sum_signs(body, names)
+        else:
+            body = _sum_signs_by_value(body, names)
+    return body.take(pc.sort_indices(body, sort_keys=[(OP, "ascending")]))
+
+
+def latest(table: pa.Table, schema: RelationSchema) -> pa.Table:
+    """The last change of every key. `table` is in order of epoch, leaving rows first within an epoch."""
+    if table.num_rows == 0:
+        return table
+    order = pa.array(range(table.num_rows), pa.int64())
+    key_columns = [schema.column(name) for name in schema.key]
+    if all(_groupable(column) for column in key_columns):
+        keyed = _normalised(table.select(list(schema.key)), key_columns).append_column("_seq", order)
+        last = keyed.group_by(list(schema.key), use_threads=False).aggregate([("_seq", "max")])["_seq_max"]
+    else:
+        seen: dict[str, int] = {}
+        for index, row in enumerate(table.select(list(schema.key)).to_pylist()):
+            seen[repr(row)] = index
+        last = pa.array(list(seen.values()), pa.int64())
+    return table.take(last)
+
+
+def _groupable(column: Column) -> bool:
+    return column.type.is_hashable
+
+
+def _normalised(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """-0.0 and 0.0 are one value to SQL, as are all NaNs; Arrow groups by bits."""
+    for index, column in enumerate(columns):
+        if column.type.kind in (Kind.REAL, Kind.DOUBLE):
+            values = table[column.name]
+            plain = pc.if_else(pc.equal(values, 0), pa.scalar(0, values.type), values)
+            plain = pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), values.type), plain)
+            table = table.set_column(index, column.name, plain)
+    return table
+
+
+def _sum_signs(body: pa.Table, names: list[str]) -> pa.Table:
+    columns = [pa.field(name, body.schema.field(name).type) for name in [*names, VNODE]]
+    widened = body.set_column(body.schema.get_field_index(OP), OP, pc.cast(body[OP], pa.int64()))
+    summed = widened.group_by([*names, VNODE], use_threads=False).aggregate([(OP, "sum")])
+    summed = summed.filter(pc.not_equal(summed[f"{OP}_sum"], 0))
+    arrays = [summed[field.name] for field in columns] + [pc.cast(summed[f"{OP}_sum"], pa.int8())]
+    return pa.table(arrays, schema=pa.schema([*columns, pa.field(OP, pa.int8())]))
+
+
+def _sum_signs_by_value(body: pa.Table, names: list[str]) -> pa.Table:
+    """As `_sum_signs`, for rows with arrays or structs, which Arrow cannot group by."""
+    net: dict[str, int] = {}
+    first: dict[str, int] = {}
+    signs = body[OP].to_pylist()
+    for index, row in enumerate(body.select(names).to_pylist()):
+        name = repr(row)
+        first.setdefault(name, index)
+        net[name] = net.get(name, 0) + signs[index]
+    kept = [name for name, sign in net.items() if sign != 0]
+    out = body.take(pa.array([first[name] for name in kept], pa.int64()))
+    return out.set_column(
+        out.schema.get_field_index(OP), pa.field(OP, pa.int8()), pa.array([net[name] for name in kept], pa.int8())
+    )

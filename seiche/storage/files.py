@@ -1,0 +1,159 @@
+"""The data folder: where a file goes, and the few things the driver itself does with files.
+
+    <root>/r<relation>/seg/<epoch>-<token>.parquet          a segment written by the driver
+    <root>/r<relation>/seg/<epoch>-<token>/part-*.parquet   segments written by executors
+    <root>/r<relation>/base/<epoch>-<token>/part-*.parquet  files of a base
+    <root>/r<relation>/metadata/...                         Iceberg's own
+
+Paths in the metadata database are relative to the root, so that a data folder can be moved. The root is a
+local folder or the URI of an object store that both Spark and Arrow reach.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from seiche.errors import DiskFull, FolderNotUsable, StorageUnavailable
+from seiche.model import Epoch, RelationId
+
+
+class DataFolder:
+    """Reads, writes and lists files below one root."""
+
+    def __init__(self, root: str) -> None:
+        if "://" in root:
+            self._fs, self._base = pafs.FileSystem.from_uri(root)
+            self.uri = root.rstrip("/")
+            self._local = False
+        else:
+            path = os.path.abspath(root)
+            self._fs, self._base = pafs.LocalFileSystem(), path
+            self.uri = path
+            self._local = True
+        self._base = self._base.rstrip("/")
+        with _surroundings(f'data folder "{root}" cannot be written', FolderNotUsable):
+            self._fs.create_dir(self._base, recursive=True)
+            if self._local and not os.access(self._base, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, "permission denied", self._base)
+
+    def location(self, path: str) -> str:
+        """The address of a file as Spark wants it."""
+        return f"{self.uri}/{path}"
+
+    def relative(self, location: str) -> str:
+        """The inverse of `location`, for addresses that Spark or Iceberg gave back."""
+        bare = location.removeprefix("file://").removeprefix("file:")
+        return bare.removeprefix(self.uri).lstrip("/")
+
+    def write_table(self, path: str, table: pa.Table) -> int:
+        """Writes one Parquet file that is either complete and on disk when this returns, or not there."""
+        with _surroundings(f'file "{path}" cannot be written', StorageUnavailable):
+            target = f"{self._base}/{path}"
+            parent = target.rpartition("/")[0]
+            if self._local and not os.path.isdir(parent):
+                os.makedirs(parent, exist_ok=True)
+            with self._fs.open_output_stream(target) as sink:
+                pq.write_table(table, sink, compression="zstd", store_schema=False)
+            if self._local:
+                _fsync(target)
+            return int(self._fs.get_file_info(target).size)
+
+    def read_table(self, path: str) -> pa.Table:
+        with _surroundings(f'file "{path}" cannot be read', StorageUnavailable):
+            return pq.read_table(f"{self._base}/{path}", filesystem=self._fs, partitioning=None)
+
+    def footer(self, path: str) -> tuple[int, int]:
+        """Rows and bytes of a Parquet file."""
+        with _surroundings(f'file "{path}" cannot be read', StorageUnavailable):
+            info = self._fs.get_file_info(f"{self._base}/{path}")
+            with self._fs.open_input_file(f"{self._base}/{path}") as source:
+                return pq.ParquetFile(source).metadata.num_rows, int(info.size)
+
+    def parts(self, folder: str) -> list[str]:
+        """The Parquet files that executors left in a folder; what Hadoop puts beside them is removed."""
+        found = self.walk(folder)
+        for path in found:
+            if not path.endswith(".parquet"):
+                self.delete(path)
+        return sorted(path for path in found if path.endswith(".parquet"))
+
+    def walk(self, folder: str = "") -> list[str]:
+        """All files below a folder, relative to the root."""
+        selector = pafs.FileSelector(f"{self._base}/{folder}".rstrip("/"), allow_not_found=True, recursive=True)
+        with _surroundings(f'folder "{folder}" cannot be listed', StorageUnavailable):
+            infos = self._fs.get_file_info(selector)
+        return [info.path[len(self._base) + 1 :] for info in infos if info.type == pafs.FileType.File]
+
+    def delete(self, path: str) -> None:
+        """Deletes a file; one that is gone already is fine."""
+        try:
+            self._fs.delete_file(f"{self._base}/{path}")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageUnavailable(f'file "{path}" cannot be deleted', detail=str(error)) from error
+
+    def delete_folder(self, folder: str) -> None:
+        """Deletes a folder with all that is in it; one that is gone already is fine."""
+        try:
+            self._fs.delete_dir(f"{self._base}/{folder}")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageUnavailable(f'folder "{folder}" cannot be deleted', detail=str(error)) from error
+
+    def remove_empty_folders(self, folder: str = "") -> None:
+        """Removes folders that deletions left empty (local folders only; object stores have none).
+
+        Only for folders that nobody writes to meanwhile.
+        """
+        if not self._local:
+            return
+        top = f"{self._base}/{folder}".rstrip("/")
+        for parent, _, _ in os.walk(top, topdown=False):
+            if parent != self._base and not os.listdir(parent):
+                os.rmdir(parent)
+
+
+def relation_folder(relation: RelationId) -> str:
+    return f"r{relation}"
+
+
+def new_segment_path(relation: RelationId, epoch: Epoch, *, folder: bool = False) -> str:
+    """A path never used before. Names sort by epoch, which helps whoever looks into the folder."""
+    return f"{relation_folder(relation)}/seg/{epoch:020d}-{secrets.token_hex(4)}" + ("" if folder else ".parquet")
+
+
+def new_base_folder(relation: RelationId, epoch: Epoch) -> str:
+    return f"{relation_folder(relation)}/base/{epoch:020d}-{secrets.token_hex(4)}"
+
+
+def _fsync(path: str) -> None:
+    for target in (path, os.path.dirname(path)):
+        handle = os.open(target, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def _surroundings(fact: str, kind: type[StorageUnavailable] | type[FolderNotUsable]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+            raise DiskFull(
+                fact,
+                detail=str(error),
+                hint="Free some space; the database keeps its last state and goes on once there is room.",
+            ) from error
+        raise kind(fact, detail=str(error), hint="Check that the folder exists and may be written.") from error

@@ -1,0 +1,61 @@
+"""Folding: merging a relation's segments into a new base, beside the stream.
+
+The new base is the relation at one committed epoch, cut into slices of vnodes (one file each, about a million
+rows) and sorted by the stream key within a slice: a narrow range of keys then touches one page of each file,
+and a range of vnodes touches few files. The cost is amortised: a fold starts when the log has grown to a share
+of the base. It ends with a Base value; making it current is the checkpoint's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import functions as F
+
+from seiche.model import VNODE, VNODES, Base, DataFile, Epoch, Segment
+from seiche.storage.base import IcebergBases
+from seiche.storage.files import DataFolder, new_base_folder
+from seiche.storage.relation import RelationReader
+from seiche.storage.segments import write_parquet
+from seiche.storage.versions import RelationVersion
+
+ROWS_PER_SLICE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPolicy:
+    """When a fold pays: the log holds at least `rows_min` rows and `ratio` of the base's."""
+
+    ratio: float
+    rows_min: int
+
+    def wants(self, version: RelationVersion) -> bool:
+        return version.log_rows >= max(self.rows_min, self.ratio * version.base_rows)
+
+
+def fold(version: RelationVersion, reader: RelationReader, folder: DataFolder, bases: IcebergBases) -> Base:
+    """Writes the relation at `version.epoch` as a new base and commits it to Iceberg."""
+    slices = 1
+    while slices < VNODES and version.rows_estimate > slices * ROWS_PER_SLICE:
+        slices *= 2
+    width = VNODES // slices
+    target = new_base_folder(version.relation, version.epoch)
+    sliced = reader.exact(version).repartitionById(slices, F.expr(f"cast(`{VNODE}` div {width} as int)"))
+    sliced = sliced.sortWithinPartitions(*(f"`{name}`" for name in version.schema.key))
+    write_parquet(sliced, folder.location(target))
+    files = []
+    for path in folder.parts(target):
+        rows, size = folder.footer(path)
+        if rows == 0:
+            folder.delete(path)
+            continue
+        # Spark names its files part-<task>-…; the task's number is the slice.
+        number = int(path.rpartition("/")[2].split("-")[1])
+        files.append(DataFile(path, rows, size, number * width, (number + 1) * width - 1))
+    snapshot = bases.replace_files(version.relation, version.schema, [file.path for file in files])
+    return Base(version.relation, snapshot, version.epoch, tuple(files))
+
+
+def folded(segments: tuple[Segment, ...], epoch: Epoch) -> list[Segment]:
+    """The segments that a base as of `epoch` holds wholly."""
+    return [segment for segment in segments if segment.epoch_hi <= epoch]

@@ -1,0 +1,175 @@
+"""A relation at an epoch as a Spark frame.
+
+Two readings of the same files:
+
+    weighted   base rows with `_op` = +1, and every row of the log with its own `_op`. Summed up by value this
+               is the relation. Linear operators and sums need no more, so they never pay for an overlay.
+    exact      one row for each row alive: the base without the keys that the log mentions, and the last
+               change of each of those keys if it is an appearance.
+
+The log of recent small segments is in the driver's memory and goes to Spark as a local relation: no file is
+opened for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from seiche.model import EPOCH, OP, VNODE, Epoch, RelationSchema, Segment
+from seiche.storage.changes import STORED_EXTRA, Changes, arrow_schema, latest, spark_ddl
+from seiche.storage.files import DataFolder
+from seiche.storage.segments import SegmentWriter, read_parquet
+from seiche.storage.versions import RelationVersion
+
+# A log with at most this many rows is overlaid on the driver.
+DRIVER_LOG_ROWS_MAX = 200_000
+
+
+class RelationReader:
+    """Turns versions into frames. Holds no state of its own."""
+
+    def __init__(self, spark: SparkSession, folder: DataFolder, segments: SegmentWriter) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._segments = segments
+
+    def weighted(self, version: RelationVersion, predicate: str | None = None) -> DataFrame:
+        """The stored columns, `_vnode`, `_op` and `_epoch` (0 for rows of the base).
+
+        `predicate` is a Spark condition on stored columns that the caller needs no other rows than.
+        """
+        frames = []
+        if version.base.files:
+            base = self._base(version).selectExpr(
+                "*", f"cast(1 as tinyint) as `{OP}`", f"cast(0 as bigint) as `{EPOCH}`"
+            )
+            frames.append(base)
+        log = self._log(version.schema, version.segments, version.base.fold_epoch, version.epoch)
+        if log is not None:
+            frames.append(log)
+        if not frames:
+            return self.local(arrow_schema(version.schema).empty_table(), version.schema)
+        return _union([frame.filter(predicate) if predicate else frame for frame in frames])
+
+    def exact(self, version: RelationVersion, predicate: str | None = None) -> DataFrame:
+        """The rows alive: stored columns and `_vnode`."""
+        names = [*(f"`{name}`" for name in version.schema.names), f"`{VNODE}`"]
+        ground, log = _ground(version)
+        frames = [frame.selectExpr(*names) for frame in self._ground_frames(version, ground)]
+        if log:
+            overlay, keys = self._overlay(version, log)
+            if overlay is not None:
+                frames = [self._without(frame, keys, version.schema) for frame in frames]
+                frames.append(overlay.filter(f"`{OP}` = 1").selectExpr(*names))
+        if not frames:
+            return self.local(arrow_schema(version.schema).empty_table(), version.schema).selectExpr(*names)
+        return _union([frame.filter(predicate) if predicate else frame for frame in frames])
+
+    def log(self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch) -> DataFrame | None:
+        """The changes of the epochs (after, until], as they happened; None when there are none."""
+        return self._log(schema, segments, after, until)
+
+    def changes(self, changes: Changes) -> DataFrame:
+        """Changes as a frame with the stored columns, `_vnode`, `_op` and `_epoch`."""
+        if changes.table is not None:
+            return self.local(changes.table, changes.schema)
+        locations = [self._folder.location(segment.path) for segment in changes.segments]
+        return read_parquet(self._spark, locations, changes.schema, STORED_EXTRA)
+
+    def local(self, table: pa.Table, schema: RelationSchema) -> DataFrame:
+        """Rows on the driver as a frame; `table` is shaped like a segment."""
+        shaped = table.select(arrow_schema(schema).names).cast(arrow_schema(schema))
+        return self._spark.createDataFrame(shaped, schema=spark_ddl(schema))
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _base(self, version: RelationVersion) -> DataFrame:
+        locations = [self._folder.location(file.path) for file in version.base.files]
+        return read_parquet(self._spark, locations, version.schema, (VNODE,))
+
+    def _log(self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch) -> DataFrame | None:
+        remembered, stored = self._split(segments, after, until)
+        frames = []
+        if remembered is not None:
+            frames.append(self.local(remembered, schema))
+        for group, clipped in ((stored[0], False), (stored[1], True)):
+            if group:
+                locations = [self._folder.location(segment.path) for segment in group]
+                frame = read_parquet(self._spark, locations, schema, STORED_EXTRA)
+                frames.append(frame.filter(f"`{EPOCH}` > {after} and `{EPOCH}` <= {until}") if clipped else frame)
+        return _union(frames) if frames else None
+
+    def _split(
+        self, segments: Sequence[Segment], after: Epoch, until: Epoch
+    ) -> tuple[pa.Table | None, tuple[list[Segment], list[Segment]]]:
+        """Parts the log into rows in memory (clipped to the epochs) and files (whole, and to be clipped)."""
+        tables: list[pa.Table] = []
+        whole: list[Segment] = []
+        clipped: list[Segment] = []
+        for segment in segments:
+            inside = segment.epoch_lo > after and segment.epoch_hi <= until
+            table = self._segments.remembered(segment)
+            if table is None:
+                (whole if inside else clipped).append(segment)
+            else:
+                tables.append(table if inside else _clip(table, after, until))
+        return (pa.concat_tables(tables) if tables else None), (whole, clipped)
+
+    def _ground_frames(self, version: RelationVersion, fresh: Sequence[Segment]) -> list[DataFrame]:
+        frames = [self._base(version)] if version.base.files else []
+        log = self._log(version.schema, fresh, version.base.fold_epoch, version.epoch) if fresh else None
+        return [*frames, log] if log is not None else frames
+
+    def _overlay(self, version: RelationVersion, log: Sequence[Segment]) -> tuple[DataFrame | None, DataFrame | None]:
+        """The last change of each key that the log mentions, and those keys."""
+        key = [f"`{name}`" for name in version.schema.key]
+        if sum(segment.rows for segment in log) <= DRIVER_LOG_ROWS_MAX:
+            table = pa.concat_tables([self._segments.load(segment) for segment in log])
+            table = _clip(table, version.base.fold_epoch, version.epoch)
+            if table.num_rows == 0:
+                return None, None
+            table = table.take(pc.sort_indices(table, sort_keys=[(EPOCH, "ascending"), (OP, "ascending")]))
+            overlay = self.local(latest(table, version.schema), version.schema)
+            return overlay, F.broadcast(overlay.selectExpr(*key))
+        frame = self._log(version.schema, log, version.base.fold_epoch, version.epoch)
+        assert frame is not None
+        order = f"row_number() over (partition by {', '.join(key)} order by `{EPOCH}` desc, `{OP}` desc)"
+        overlay = frame.selectExpr("*", f"{order} as _last").filter("_last = 1").drop("_last")
+        return overlay, overlay.selectExpr(*key)
+
+    def _without(self, frame: DataFrame, keys: DataFrame | None, schema: RelationSchema) -> DataFrame:
+        assert keys is not None
+        renamed = keys.toDF(*(f"_gone_{index}" for index in range(len(schema.key))))
+        condition = None
+        for index, name in enumerate(schema.key):
+            same = F.expr(f"`{name}` <=> `_gone_{index}`")
+            condition = same if condition is None else condition & same
+        return frame.join(renamed, condition, "left_anti")
+
+
+def _ground(version: RelationVersion) -> tuple[list[Segment], list[Segment]]:
+    """Parts the segments into those whose rows stand like the base's, and those that overlay them.
+
+    An append-only relation has no overlay at all. In another one, a fresh segment holds keys that never lived
+    before, so no earlier change can mention them; later ones do overlay it.
+    """
+    if version.schema.append_only:
+        return list(version.segments), []
+    fresh = [segment for segment in version.segments if segment.fresh]
+    return fresh, [segment for segment in version.segments if not segment.fresh]
+
+
+def _clip(table: pa.Table, after: Epoch, until: Epoch) -> pa.Table:
+    return table.filter(pc.and_(pc.greater(table[EPOCH], after), pc.less_equal(table[EPOCH], until)))
+
+
+def _union(frames: list[DataFrame]) -> DataFrame:
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame)
+    return whole

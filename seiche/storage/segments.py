@@ -1,0 +1,182 @@
+"""Writing segments, and the memory of recent ones.
+
+Small changes are written by the driver as one file and remembered, so that the next epochs need not open
+files to read them; large ones are written by the executors. A segment exists for readers only after the
+checkpoint that registers it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from seiche.errors import DiskFull, StorageUnavailable
+from seiche.model import EPOCH, Epoch, RelationId, RelationSchema, Segment
+from seiche.storage.changes import arrow_schema, spark_ddl
+from seiche.storage.files import DataFolder, new_segment_path
+
+
+class SegmentCache:
+    """The most recently written or read small segments, up to a number of bytes."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._tables: OrderedDict[str, pa.Table] = OrderedDict()
+
+    def get(self, path: str) -> pa.Table | None:
+        with self._lock:
+            table = self._tables.get(path)
+            if table is not None:
+                self._tables.move_to_end(path)
+            return table
+
+    def put(self, path: str, table: pa.Table) -> None:
+        with self._lock:
+            if path in self._tables:
+                return
+            self._tables[path] = table
+            self._bytes += table.nbytes
+            while self._bytes > self._bytes_max and len(self._tables) > 1:
+                _, old = self._tables.popitem(last=False)
+                self._bytes -= old.nbytes
+
+    def drop(self, path: str) -> None:
+        with self._lock:
+            table = self._tables.pop(path, None)
+            if table is not None:
+                self._bytes -= table.nbytes
+
+
+class SegmentWriter:
+    """Writes changes of one epoch. What it returns is not registered anywhere yet."""
+
+    def __init__(self, folder: DataFolder, cache: SegmentCache) -> None:
+        self._folder = folder
+        self._cache = cache
+
+    def write_table(
+        self, relation: RelationId, schema: RelationSchema, table: pa.Table, epoch: Epoch, *, fresh: bool = False
+    ) -> Segment:
+        """Writes rows that are on the driver; `table` has the stored columns, `_vnode` and `_op`."""
+        stamped = table.append_column(EPOCH, pa.array([epoch], pa.int64()).take(pa.array([0] * table.num_rows)))
+        return self.write_stamped(relation, schema, stamped, epoch, epoch, fresh=fresh)
+
+    def write_stamped(
+        self,
+        relation: RelationId,
+        schema: RelationSchema,
+        table: pa.Table,
+        epoch_lo: Epoch,
+        epoch_hi: Epoch,
+        *,
+        fresh: bool = False,
+    ) -> Segment:
+        """Writes rows that know their epochs already."""
+        shaped = table.select(arrow_schema(schema).names).cast(arrow_schema(schema)).combine_chunks()
+        path = new_segment_path(relation, epoch_hi)
+        size = self._folder.write_table(path, shaped)
+        self._cache.put(path, shaped)
+        return Segment(relation, path, epoch_lo, epoch_hi, shaped.num_rows, size, fresh)
+
+    def write_frame(
+        self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch, *, fresh: bool = False
+    ) -> list[Segment]:
+        """Lets the executors write; `frame` has the stored columns, `_vnode` and `_op`."""
+        return self.write_frame_stamped(
+            relation, schema, frame.withColumn(EPOCH, F.lit(epoch).cast("bigint")), epoch, epoch, fresh=fresh
+        )
+
+    def write_frame_stamped(
+        self,
+        relation: RelationId,
+        schema: RelationSchema,
+        frame: DataFrame,
+        epoch_lo: Epoch,
+        epoch_hi: Epoch,
+        *,
+        fresh: bool = False,
+    ) -> list[Segment]:
+        """As `write_frame`, for rows that carry `_epoch` themselves."""
+        folder = new_segment_path(relation, epoch_hi, folder=True)
+        shaped = frame.selectExpr(*stored_columns(schema))
+        write_parquet(shaped, self._folder.location(folder))
+        segments = []
+        for path in self._folder.parts(folder):
+            rows, size = self._folder.footer(path)
+            if rows:
+                segments.append(Segment(relation, path, epoch_lo, epoch_hi, rows, size, fresh))
+            else:
+                self._folder.delete(path)
+        return segments
+
+    def join(self, schema: RelationSchema, segments: list[Segment]) -> Segment:
+        """Puts the changes of several small segments into one; they stay readable epoch by epoch."""
+        tables = [self.load(segment) for segment in segments]
+        whole = pa.concat_tables(tables)
+        return self.write_stamped(
+            segments[0].relation,
+            schema,
+            whole,
+            min(segment.epoch_lo for segment in segments),
+            max(segment.epoch_hi for segment in segments),
+            fresh=all(segment.fresh for segment in segments),
+        )
+
+    def load(self, segment: Segment) -> pa.Table:
+        """A small segment as Arrow, remembered from now on."""
+        table = self._cache.get(segment.path)
+        if table is None:
+            table = self._folder.read_table(segment.path)
+            self._cache.put(segment.path, table)
+        return table
+
+    def remembered(self, segment: Segment) -> pa.Table | None:
+        return self._cache.get(segment.path)
+
+    def forget(self, segment: Segment) -> None:
+        self._cache.drop(segment.path)
+
+
+def stored_columns(schema: RelationSchema) -> list[str]:
+    """Select expressions that give a frame exactly the columns and types of a segment."""
+    names = [*schema.names, "_vnode", "_op", "_epoch"]
+    types = [*(column.type.spark for column in schema.columns), "smallint", "tinyint", "bigint"]
+    return [f"cast(`{name}` as {type_}) as `{name}`" for name, type_ in zip(names, types, strict=True)]
+
+
+# The folder is new and nobody looks into it before it is registered: no second rename, no marker file.
+_WRITE_OPTIONS = {
+    "compression": "zstd",
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+def write_parquet(frame: DataFrame, location: str, **options: Any) -> None:
+    """Lets the executors write a folder of Parquet files."""
+    try:
+        frame.write.options(**_WRITE_OPTIONS, **options).mode("error").parquet(location)
+    except Exception as error:  # a Spark job's failure arrives as one of many classes
+        if "No space left on device" in str(error):
+            raise DiskFull(
+                "changes cannot be written",
+                detail="No space is left on the device.",
+                hint="Free some space; the database keeps its last state and goes on once there is room.",
+            ) from error
+        if "java.io.IOException" in str(error) or "FileAlreadyExists" in str(error):
+            raise StorageUnavailable("changes cannot be written", detail=str(error).splitlines()[0]) from error
+        raise
+
+
+def read_parquet(
+    spark: SparkSession, locations: list[str], schema: RelationSchema, extra: tuple[str, ...]
+) -> DataFrame:
+    """Files of one relation as a frame, without looking into them for their schema."""
+    return spark.read.schema(spark_ddl(schema, extra)).parquet(*locations)

@@ -1,0 +1,215 @@
+"""Which files make up a relation at an epoch.
+
+A `RelationVersion` is a value: the base as of its fold epoch f, and the segments of (f, e]. `Versions` keeps
+the current set in memory, in three strengths:
+
+    staged       written in an epoch that is still running; seen by the jobs of that epoch only
+    committed    registered in the metadata database; seen by readers
+    retained     folded or joined already, but still needed to read an older epoch
+
+It never touches files: what may be deleted is told by `retention`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from seiche.errors import InvariantError
+from seiche.model import EPOCH_ZERO, Base, Epoch, RelationId, RelationSchema, Segment
+
+
+@dataclass(frozen=True, slots=True)
+class RelationVersion:
+    """The files of a relation at one epoch."""
+
+    relation: RelationId
+    schema: RelationSchema
+    epoch: Epoch
+    base: Base
+    segments: tuple[Segment, ...]
+
+    @property
+    def rows_estimate(self) -> int:
+        """An upper bound of the rows alive."""
+        return self.base_rows + self.log_rows
+
+    @property
+    def base_rows(self) -> int:
+        return sum(file.rows for file in self.base.files)
+
+    @property
+    def log_rows(self) -> int:
+        return sum(segment.rows for segment in self.segments)
+
+
+@dataclass(slots=True)
+class _Entry:
+    schema: RelationSchema
+    base: Base
+    segments: list[Segment] = field(default_factory=list)  # committed, in order of epoch
+    staged: list[Segment] = field(default_factory=list)
+
+
+class Versions:
+    """The relations of a database and their files. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._entries: dict[RelationId, _Entry] = {}
+        self._committed = EPOCH_ZERO
+        self._independent: set[RelationId] = set()
+
+    @property
+    def committed_epoch(self) -> Epoch:
+        with self._lock:
+            return self._committed
+
+    def load(
+        self,
+        epoch: Epoch,
+        schemas: Mapping[RelationId, RelationSchema],
+        bases: Iterable[Base],
+        segments: Iterable[Segment],
+    ) -> None:
+        """Starts from what the metadata database holds."""
+        with self._lock:
+            self._committed = epoch
+            self._entries = {}
+            for relation, schema in schemas.items():
+                self.add_relation(relation, schema)
+            for base in bases:
+                self._entries[base.relation].base = base
+            for segment in segments:
+                self._entries[segment.relation].segments.append(segment)
+            for entry in self._entries.values():
+                entry.segments.sort(key=lambda segment: (segment.epoch_lo, segment.path))
+
+    def add_relation(self, relation: RelationId, schema: RelationSchema) -> None:
+        with self._lock:
+            self._entries[relation] = _Entry(schema, Base(relation, None, EPOCH_ZERO, ()))
+
+    def drop_relation(self, relation: RelationId) -> None:
+        with self._lock:
+            self._entries.pop(relation, None)
+
+    def __contains__(self, relation: RelationId) -> bool:
+        with self._lock:
+            return relation in self._entries
+
+    def relations(self) -> list[RelationId]:
+        with self._lock:
+            return list(self._entries)
+
+    def schema(self, relation: RelationId) -> RelationSchema:
+        with self._lock:
+            return self._entries[relation].schema
+
+    def at(self, relation: RelationId, epoch: Epoch) -> RelationVersion:
+        """The relation at `epoch`, staged changes up to that epoch included."""
+        with self._lock:
+            entry = self._entries[relation]
+            if epoch < entry.base.fold_epoch:
+                raise InvariantError(
+                    f"relation {relation} is asked for at epoch {epoch}, before its fold at {entry.base.fold_epoch}"
+                )
+            chosen = tuple(
+                segment
+                for segment in (*entry.segments, *entry.staged)
+                if entry.base.fold_epoch < segment.epoch_hi and segment.epoch_lo <= epoch
+            )
+            return RelationVersion(relation, entry.schema, epoch, entry.base, chosen)
+
+    def committed(self, relation: RelationId) -> RelationVersion:
+        with self._lock:
+            return self.at(relation, self._committed)
+
+    def between(self, relation: RelationId, after: Epoch, until: Epoch) -> tuple[Segment, ...]:
+        """The segments that hold changes of the epochs (after, until]; a segment may hold others too."""
+        with self._lock:
+            entry = self._entries[relation]
+            return tuple(
+                segment
+                for segment in (*entry.segments, *entry.staged)
+                if segment.epoch_hi > after and segment.epoch_lo <= until
+            )
+
+    def segments(self, relation: RelationId) -> tuple[Segment, ...]:
+        """All committed segments, folded ones that a pin still holds included."""
+        with self._lock:
+            return tuple(self._entries[relation].segments)
+
+    def set_independent(self, relations: Iterable[RelationId], independent: bool) -> None:
+        """Relations of an independent graph are published and discarded by that graph, not with the main one."""
+        with self._lock:
+            if independent:
+                self._independent.update(relations)
+            else:
+                self._independent.difference_update(relations)
+
+    def stage(self, segments: Iterable[Segment]) -> None:
+        with self._lock:
+            for segment in segments:
+                self._entries[segment.relation].staged.append(segment)
+
+    def staged(self, relations: Iterable[RelationId] | None = None) -> tuple[Segment, ...]:
+        """What is staged for the given relations; without them, for all of the main graph's."""
+        with self._lock:
+            return tuple(segment for entry in self._chosen(relations) for segment in entry.staged)
+
+    def publish(self, epoch: Epoch) -> None:
+        """What the main graph staged is durable now, and `epoch` is the one that new readers see."""
+        with self._lock:
+            self.publish_relations(None)
+            self._committed = epoch
+
+    def publish_relations(self, relations: Iterable[RelationId] | None) -> None:
+        """What is staged for these relations is durable now."""
+        with self._lock:
+            for entry in self._chosen(relations):
+                entry.segments.extend(entry.staged)
+                entry.staged = []
+
+    def discard(self, relations: Iterable[RelationId] | None = None) -> tuple[Segment, ...]:
+        """Forgets what was staged, and returns it so that its files can be removed."""
+        with self._lock:
+            lost = self.staged(relations)
+            for entry in self._chosen(relations):
+                entry.staged = []
+            return lost
+
+    def _chosen(self, relations: Iterable[RelationId] | None) -> list[_Entry]:
+        if relations is None:
+            return [entry for relation, entry in self._entries.items() if relation not in self._independent]
+        return [self._entries[relation] for relation in relations if relation in self._entries]
+
+    def replace_segments(self, old: Iterable[Segment], new: Segment) -> None:
+        """Several small committed segments were joined into one that holds the same changes."""
+        with self._lock:
+            entry = self._entries[new.relation]
+            gone = {segment.path for segment in old}
+            entry.segments = [segment for segment in entry.segments if segment.path not in gone]
+            entry.segments.append(new)
+            entry.segments.sort(key=lambda segment: (segment.epoch_lo, segment.path))
+
+    def add_committed(self, segments: Iterable[Segment]) -> None:
+        """Registers segments that became durable outside the main graph's epochs."""
+        with self._lock:
+            for segment in segments:
+                entry = self._entries[segment.relation]
+                entry.segments.append(segment)
+                entry.segments.sort(key=lambda segment: (segment.epoch_lo, segment.path))
+
+    def forget_segments(self, paths: Iterable[str]) -> None:
+        with self._lock:
+            gone = set(paths)
+            for entry in self._entries.values():
+                entry.segments = [segment for segment in entry.segments if segment.path not in gone]
+
+    def set_base(self, base: Base) -> None:
+        with self._lock:
+            entry = self._entries[base.relation]
+            if base.fold_epoch < entry.base.fold_epoch:
+                raise InvariantError(f"relation {base.relation} would move back to an older base")
+            entry.base = replace(base)
