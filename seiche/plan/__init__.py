@@ -1,0 +1,1 @@
+"""From a bound query to a plan that can be maintained by changes. No Spark here."""

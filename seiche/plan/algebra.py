@@ -1,0 +1,338 @@
+"""The plan of a view: few operators, each with its fields and its stream key.
+
+    Scan        a stored relation
+    Select      select-project-join: any number of inputs, conditions between them, output items (one input:
+                a filter and projection). Nested ones are merged into one, so an inner join is always n-ary
+    UnionAll    the rows of all inputs, which have the same fields
+    Aggregate   groups of the input, one row each
+    Recompute   anything else: a whole query that is evaluated anew, with the reason why
+
+Expressions are sqlglot trees in Spark's dialect, bound and typed already. Inside a Select, a column is named
+`l<i>.<field>`: field of input number i. Inside an Aggregate's items, columns are the names of its keys and
+calls. Every node has a stream key among its fields; `make_*` add hidden fields where the key needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from sqlglot import exp
+
+from seiche.model import Column, RelationId, RelationSchema
+from seiche.types import INTEGER, SMALLINT, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named and typed output of a plan node; hidden ones serve the stream key or the state."""
+
+    name: str
+    type: SqlType
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An expression and the field that it fills."""
+
+    field: Field
+    expr: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    relation: RelationId
+    schema: RelationSchema
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(column.name, column.type, column.hidden) for column in self.schema.columns)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.schema.key
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    inputs: tuple[Plan, ...]
+    conjuncts: tuple[exp.Expr, ...]
+    items: tuple[Item, ...]
+    key: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(item.field for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    inputs: tuple[Plan, ...]
+    key: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.inputs[0].fields
+
+
+class Function(Enum):
+    """The aggregate functions whose groups are maintained from their stored state."""
+
+    COUNT_ROWS = "count(*)"
+    COUNT = "count"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    BOOL_AND = "bool_and"
+    BOOL_OR = "bool_or"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An aggregate call over a field of the input."""
+
+    field: Field
+    function: Function
+    argument: Field | None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Groups by `keys` (fields of the input); `items` are computed from keys and calls.
+
+    `key` names the items that carry the group's keys. Without GROUP BY there is one constant key, and the
+    group exists even when the input is empty (`total`).
+    """
+
+    input: Plan
+    keys: tuple[Field, ...]
+    calls: tuple[Call, ...]
+    items: tuple[Item, ...]
+    key: tuple[str, ...]
+    total: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(item.field for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a part of a view is evaluated anew; the code has an entry in the documentation."""
+
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """A query in Spark's dialect whose tables are named `r<relation>`."""
+
+    query: exp.Query
+    relations: tuple[RelationId, ...]
+    columns: tuple[Field, ...]  # named as the query's projections
+    reason: Reason
+    time_driven: bool = False  # its answer changes with the clock
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.columns, Field("_n", INTEGER, hidden=True))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """All columns, and the number of the row among equal ones."""
+        return tuple(field.name for field in self.fields)
+
+
+Plan = Scan | Select | UnionAll | Aggregate | Recompute
+
+
+def stored_schema(plan: Plan, *, append_only: bool = False) -> RelationSchema:
+    """The relation that stores a plan's rows."""
+    columns = tuple(Column(field.name, field.type, hidden=field.hidden) for field in plan.fields)
+    return RelationSchema(columns, plan.key, append_only)
+
+
+def field_of(plan: Plan, name: str) -> Field:
+    for field in plan.fields:
+        if field.name == name:
+            return field
+    raise KeyError(name)
+
+
+def scans(plan: Plan) -> Iterator[Scan]:
+    """Every scan below a node, from left to right."""
+    match plan:
+        case Scan():
+            yield plan
+        case Select() | UnionAll():
+            for child in plan.inputs:
+                yield from scans(child)
+        case Aggregate():
+            yield from scans(plan.input)
+        case Recompute():
+            return
+
+
+def is_append_only(plan: Plan) -> bool:
+    """Whether rows of the plan never leave when its inputs only grow."""
+    match plan:
+        case Scan():
+            return plan.schema.append_only
+        case Select() | UnionAll():
+            return all(is_append_only(child) for child in plan.inputs)
+        case Aggregate() | Recompute():
+            return False
+
+
+def input_column(index: int, name: str) -> exp.Column:
+    """The reference to a field of a Select's input."""
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(f"l{index}"))
+
+
+def own_column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def is_input_column(expr: exp.Expr) -> bool:
+    return isinstance(expr, exp.Column) and bool(expr.table)
+
+
+def input_index(column: exp.Column) -> int:
+    return int(column.table[1:])
+
+
+def rewrite_columns(expr: exp.Expr, replace: Callable[[exp.Column], exp.Expr]) -> exp.Expr:
+    """A copy of an expression with its columns replaced."""
+
+    def visit(node: exp.Expr) -> exp.Expr:
+        return replace(node) if isinstance(node, exp.Column) else node
+
+    return expr.copy().transform(visit, copy=False)
+
+
+def make_select(
+    inputs: Sequence[Plan], conjuncts: Sequence[exp.Expr], items: Sequence[Item], *, keyed: bool = True
+) -> Select:
+    """A Select with nested ones merged into it, and hidden items for the parts of the key that no item carries."""
+    flat_inputs: list[Plan] = []
+    flat_conjuncts: list[exp.Expr] = []
+    meaning: dict[tuple[int, str], exp.Expr] = {}
+    for index, child in enumerate(inputs):
+        start = len(flat_inputs)
+        if isinstance(child, Select):
+
+            def shifted(column: exp.Column, start: int = start) -> exp.Expr:
+                return input_column(input_index(column) + start, column.name)
+
+            flat_inputs.extend(child.inputs)
+            flat_conjuncts.extend(rewrite_columns(each, shifted) for each in child.conjuncts)
+            for item in child.items:
+                meaning[(index, item.field.name)] = rewrite_columns(item.expr, shifted)
+        else:
+            flat_inputs.append(child)
+            for field in child.fields:
+                meaning[(index, field.name)] = input_column(start, field.name)
+
+    def resolve(column: exp.Column) -> exp.Expr:
+        found = meaning[(input_index(column), column.name)]
+        return found.copy() if isinstance(found, exp.Column) else exp.paren(found.copy(), copy=False)
+
+    flat_conjuncts.extend(rewrite_columns(each, resolve) for each in conjuncts)
+    flat_items = [Item(item.field, rewrite_columns(item.expr, resolve)) for item in items]
+    key = _carry_key(flat_inputs, flat_items) if keyed else ()
+    return Select(tuple(flat_inputs), tuple(flat_conjuncts), tuple(flat_items), key)
+
+
+def _carry_key(inputs: Sequence[Plan], items: list[Item]) -> tuple[str, ...]:
+    """Appends hidden items for key columns that no item shows as they are; returns the names of the key's items."""
+    carried = {
+        (item.expr.table, item.expr.name): item.field.name for item in items if isinstance(item.expr, exp.Column)
+    }
+    taken = {item.field.name for item in items}
+    key = []
+    for index, child in enumerate(inputs):
+        for name in child.key:
+            present = carried.get((f"l{index}", name))
+            if present is None:
+                present = f"_k{index}_{name.lstrip('_')}"
+                while present in taken:
+                    present += "_"
+                taken.add(present)
+                field = Field(present, field_of(child, name).type, hidden=True)
+                items.append(Item(field, input_column(index, name)))
+            key.append(present)
+    return tuple(key)
+
+
+def make_union(inputs: Sequence[Plan]) -> UnionAll:
+    """A union whose rows carry the number of their branch and that branch's key."""
+    visible = [field for field in inputs[0].fields if not field.hidden]
+    key_fields = [
+        (branch, name, Field(f"_u{branch}_{name.lstrip('_')}", field_of(child, name).type, hidden=True))
+        for branch, child in enumerate(inputs)
+        for name in child.key
+    ]
+    branch_field = Field("_branch", SMALLINT, hidden=True)
+    branches = []
+    for branch, child in enumerate(inputs):
+        own = [field for field in child.fields if not field.hidden]
+        items = [Item(field, input_column(0, source.name)) for field, source in zip(visible, own, strict=True)]
+        items.append(Item(branch_field, exp.cast(exp.Literal.number(branch), "smallint")))
+        for owner, name, field in key_fields:
+            value = (
+                input_column(0, name) if owner == branch else exp.cast(exp.null(), field.type.spark, dialect="spark")
+            )
+            items.append(Item(field, value))
+        branches.append(make_select([child], [], items, keyed=False))
+    key = ("_branch", *(field.name for _, _, field in key_fields))
+    return UnionAll(tuple(branches), key)
+
+
+def make_aggregate(
+    source: Plan, keys: Sequence[Field], calls: Sequence[Call], items: Sequence[Item], *, total: bool = False
+) -> Aggregate:
+    """An Aggregate whose items carry its group keys, hidden where the query does not show them."""
+    shown = {item.expr.name: item.field.name for item in items if isinstance(item.expr, exp.Column)}
+    all_items = list(items)
+    taken = {item.field.name for item in items}
+    key = []
+    for field in keys:
+        present = shown.get(field.name)
+        if present is None:
+            present = f"_g_{field.name.lstrip('_')}"
+            while present in taken:
+                present += "_"
+            taken.add(present)
+            all_items.append(Item(Field(present, field.type, hidden=True), own_column(field.name)))
+        key.append(present)
+    return Aggregate(source, tuple(keys), tuple(calls), tuple(all_items), tuple(key), total)
+
+
+def with_names(plan: Plan, names: Sequence[str]) -> Plan:
+    """The plan with its visible fields named anew, in order."""
+    visible = [field.name for field in plan.fields if not field.hidden]
+    new = dict(zip(visible, names, strict=True))
+
+    def renamed(field: Field) -> Field:
+        return field if field.hidden else replace(field, name=new[field.name])
+
+    key = tuple(new.get(name, name) for name in plan.key)
+    match plan:
+        case Select():
+            items = tuple(Item(renamed(item.field), item.expr) for item in plan.items)
+            return replace(plan, items=items, key=key)
+        case Aggregate():
+            items = tuple(Item(renamed(item.field), item.expr) for item in plan.items)
+            return replace(plan, items=items, key=key)
+        case UnionAll():
+            return replace(plan, inputs=tuple(with_names(child, names) for child in plan.inputs), key=key)
+        case Recompute():
+            shown = [exp.alias_(own_column(old), exp.to_identifier(new[old], quoted=True)) for old in visible]
+            query = exp.select(*shown).from_(plan.query.subquery("q"))
+            return replace(plan, query=query, columns=tuple(renamed(field) for field in plan.columns))
+        case Scan():
+            shown_fields = [f for f in plan.fields if not f.hidden]
+            return make_select([plan], [], [Item(renamed(f), input_column(0, f.name)) for f in shown_fields])

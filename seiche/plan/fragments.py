@@ -1,0 +1,89 @@
+"""Cutting a plan into fragments: each maintains one relation by one rule.
+
+    linear      a Select or UnionAll over stored relations: changes are mapped and joined
+    aggregate   an Aggregate over a linear plan: changes of groups, merged with the groups' stored state
+    recompute   the whole query is evaluated anew and the difference merged
+
+An Aggregate below another operator becomes a fragment of its own with an internal relation, so that what reads
+it finds both its changes and its rows in storage. The order of fragments is the order in which they run, and it
+is the same whenever the same plan is cut: ids of internal relations can be handed in again at recovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from seiche.model import RelationId, RelationSchema
+from seiche.plan.algebra import (
+    Aggregate,
+    Plan,
+    Recompute,
+    Scan,
+    Select,
+    UnionAll,
+    is_append_only,
+    scans,
+    stored_schema,
+)
+from seiche.plan.state import aggregate_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    relation: RelationId
+    schema: RelationSchema
+    plan: Plan
+
+    @property
+    def inputs(self) -> frozenset[RelationId]:
+        if isinstance(self.plan, Recompute):
+            return frozenset(self.plan.relations)
+        return frozenset(scan.relation for scan in scans(self.plan))
+
+
+def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) -> tuple[Fragment, ...]:
+    """The fragments of a view stored as `target`, inputs before what reads them."""
+    fragments: list[Fragment] = []
+
+    def store(node: Plan, relation: RelationId) -> Scan:
+        shape = fragment_schema(node)
+        fragments.append(Fragment(relation, shape, node))
+        return Scan(relation, shape)
+
+    def below(node: Plan) -> Plan:
+        """The node with every Aggregate under it stored; an Aggregate itself is stored too."""
+        match node:
+            case Scan() | Recompute():
+                return node
+            case Select() | UnionAll():
+                return replace(node, inputs=tuple(below(child) for child in node.inputs))
+            case Aggregate():
+                lowered = replace(node, input=below(node.input))
+                return store(lowered, new_internal())
+
+    match plan:
+        case Aggregate():
+            store(replace(plan, input=below(plan.input)), target)
+        case _:
+            store(below(plan), target)
+    return tuple(fragments)
+
+
+def fragment_schema(plan: Plan) -> RelationSchema:
+    if isinstance(plan, Aggregate):
+        return aggregate_schema(plan)
+    return stored_schema(plan, append_only=is_append_only(plan))
+
+
+def count_internal(plan: Plan) -> int:
+    """How many internal relations `cut` will ask for."""
+    asked = 0
+
+    def ask() -> RelationId:
+        nonlocal asked
+        asked += 1
+        return RelationId(-asked)
+
+    cut(plan, RelationId(0), ask)
+    return asked

@@ -1,0 +1,152 @@
+"""The state of a group: the hidden columns from which its aggregates are kept up to date.
+
+Each call keeps columns that add up (counts and sums), or the extreme value so far:
+
+    count(*)         the group's own `_count`
+    count(x)         n: rows with a value
+    sum(x)           s: the sum, n
+    sum(x), floats   d: the sum as an exact decimal, n, and u: how many values are not exact as a decimal
+    bool_and(x)      f: rows that are false, n          bool_or(x)   t: rows that are true, n
+    min(x), max(x)   m: the extreme
+
+A float is added as the decimal that it prints as, which is exact for almost every value that people store;
+such sums never drift as rows come and go. A group holding a value for which that fails (u > 0) is evaluated
+anew from its rows when it changes, as is a group whose extreme value left.
+
+All of it is Spark SQL text; `<row>` frames have the input's fields and `_op`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seiche.errors import InvariantError
+from seiche.model import OP, Column, RelationSchema
+from seiche.plan.algebra import Aggregate, Call, Function, stored_schema
+from seiche.types import BIGINT, Kind, SqlType, numeric
+
+COUNT = "_count"
+FLOAT_AS_DECIMAL = numeric(38, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class SumColumn:
+    """A state column that adds up. `partial` sums the changes of a group."""
+
+    name: str
+    type: SqlType
+    partial: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtremeColumn:
+    """A state column holding the least or greatest value; `argument` is the input's field."""
+
+    name: str
+    type: SqlType
+    argument: str
+    greatest: bool
+
+    @property
+    def gained(self) -> str:
+        """Name of the extreme among the values that appeared."""
+        return f"{self.name}_gained"
+
+    @property
+    def lost(self) -> str:
+        return f"{self.name}_lost"
+
+    @property
+    def function(self) -> str:
+        return "max" if self.greatest else "min"
+
+    @property
+    def choose(self) -> str:
+        return "greatest" if self.greatest else "least"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """The state columns of an Aggregate, and what its calls are in terms of them."""
+
+    sums: tuple[SumColumn, ...]
+    extremes: tuple[ExtremeColumn, ...]
+    results: dict[str, str]  # call -> expression over state columns
+    natives: dict[str, str]  # call -> Spark's own aggregate over plain rows, for groups evaluated anew
+    inexact: tuple[str, ...]  # columns that must be zero for the state to be trusted
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        found = [Column(COUNT, BIGINT, hidden=True)]
+        found += [Column(each.name, each.type, hidden=True) for each in self.sums]
+        found += [Column(each.name, each.type, hidden=True) for each in self.extremes]
+        return tuple(found)
+
+
+def aggregate_schema(aggregate: Aggregate) -> RelationSchema:
+    """The relation that stores an Aggregate: its items, then its state."""
+    shown = stored_schema(aggregate)
+    return RelationSchema((*shown.columns, *group_state(aggregate).columns), shown.key)
+
+
+def group_state(aggregate: Aggregate) -> GroupState:
+    sums: dict[str, SumColumn] = {}
+    extremes: dict[str, ExtremeColumn] = {}
+    results: dict[str, str] = {}
+    natives: dict[str, str] = {}
+    inexact: list[str] = []
+    for call in aggregate.calls:
+        natives[call.field.name] = _native(call)
+        if call.function is Function.COUNT_ROWS:
+            results[call.field.name] = f"`{COUNT}`"
+            continue
+        if call.argument is None:
+            raise InvariantError(f"aggregate call {call} lacks its argument")
+        name, value = call.argument.name, f"`{call.argument.name}`"
+        present = f"_n_{name}"
+        sums.setdefault(present, SumColumn(present, BIGINT, f"sum(if({value} is null, 0, `{OP}`))"))
+        match call.function:
+            case Function.COUNT:
+                result = f"`{present}`"
+            case Function.SUM if call.argument.type.is_float:
+                decimal, unfit = f"_d_{name}", f"_u_{name}"
+                exact = f"try_cast({value} as {FLOAT_AS_DECIMAL.spark})"
+                fits = f"cast({exact} as {call.argument.type.spark}) <=> {value}"
+                signed = f"if(`{OP}` > 0, {exact}, -{exact})"
+                sums[decimal] = SumColumn(decimal, FLOAT_AS_DECIMAL, f"coalesce(sum({signed}), 0)")
+                sums[unfit] = SumColumn(unfit, BIGINT, f"sum(if({fits}, 0, `{OP}`))")
+                inexact.append(unfit)
+                result = f"if(`{present}` = 0, null, cast(`{decimal}` as {call.field.type.spark}))"
+            case Function.SUM:
+                total = f"_s_{name}"
+                type_ = call.field.type
+                wide = f"cast({value} as {type_.spark})"
+                sums[total] = SumColumn(total, type_, f"coalesce(sum(if(`{OP}` > 0, {wide}, -{wide})), 0)")
+                result = f"if(`{present}` = 0, null, `{total}`)"
+            case Function.BOOL_AND:
+                column = f"_f_{name}"
+                sums[column] = SumColumn(column, BIGINT, f"sum(if({value} = false, `{OP}`, 0))")
+                result = f"if(`{present}` = 0, null, `{column}` = 0)"
+            case Function.BOOL_OR:
+                column = f"_t_{name}"
+                sums[column] = SumColumn(column, BIGINT, f"sum(if({value} = true, `{OP}`, 0))")
+                result = f"if(`{present}` = 0, null, `{column}` > 0)"
+            case Function.MIN | Function.MAX:
+                greatest = call.function is Function.MAX
+                column = f"_{'max' if greatest else 'min'}_{name}"
+                extremes[column] = ExtremeColumn(column, call.argument.type, name, greatest)
+                result = f"`{column}`"
+        results[call.field.name] = f"cast({result} as {call.field.type.spark})"
+    return GroupState(tuple(sums.values()), tuple(extremes.values()), results, natives, tuple(inexact))
+
+
+def _native(call: Call) -> str:
+    match call.function:
+        case Function.COUNT_ROWS:
+            return "count(*)"
+        case function:
+            assert call.argument is not None
+            value = f"`{call.argument.name}`"
+            if function is Function.SUM and call.argument.type.kind is not Kind.REAL:
+                value = f"cast({value} as {call.field.type.spark})"
+            return f"cast({function.value}({value}) as {call.field.type.spark})"
