@@ -1,0 +1,90 @@
+"""A bound query over relations at one epoch, as a Spark frame."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
+
+from seiche.model import Epoch, RelationId
+from seiche.sql.bind import BoundQuery
+from seiche.sql.expressions import NOW
+from seiche.storage.relation import RelationReader
+from seiche.storage.versions import Versions
+
+_numbers = itertools.count(1)
+
+
+class Scope:
+    """Temporary views with names that no other thread uses."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._views: list[str] = []
+
+    def view(self, frame: DataFrame) -> str:
+        """A name for the frame in SQL text."""
+        name = f"f{next(_numbers)}"
+        frame.createOrReplaceTempView(name)
+        self._views.append(name)
+        return name
+
+    def sql(self, text: str) -> DataFrame:
+        return self._spark.sql(text)
+
+    def close(self) -> None:
+        """Frees the names; frames made from them go on working."""
+        for name in self._views:
+            self._spark.catalog.dropTempView(name)
+        self._views = []
+
+
+@contextmanager
+def open_scope(spark: SparkSession) -> Iterator[Scope]:
+    scope = Scope(spark)
+    try:
+        yield scope
+    finally:
+        scope.close()
+
+
+def render(query: exp.Expr, view_of: Callable[[str], str], now_ms: int | None = None) -> str:
+    """The query's text for Spark. `view_of` names the view behind each source of the query; `now_ms` is what
+    now() answers where the query still asks for it."""
+
+    def place(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            node.set("this", exp.to_identifier(view_of(node.name)))
+        elif isinstance(node, exp.Anonymous) and str(node.this).lower() == NOW and now_ms is not None:
+            return exp.Anonymous(this="timestamp_millis", expressions=[exp.Literal.number(now_ms)])
+        return node
+
+    return query.copy().transform(place, copy=False).sql("spark")
+
+
+def relation_of(source: str) -> RelationId:
+    """The relation that a source `r<id>` of a bound query stands for."""
+    return RelationId(int(source.removeprefix("r")))
+
+
+def select(
+    query: BoundQuery, versions: Versions, reader: RelationReader, spark: SparkSession, epoch: Epoch
+) -> DataFrame:
+    """The query's answer at `epoch`; the frame's columns are the aliases of the query's columns."""
+    views: dict[str, str] = {}
+    with open_scope(spark) as scope:
+
+        def view_of(source: str) -> str:
+            if source not in views:
+                views[source] = scope.view(reader.exact(versions.at(relation_of(source), epoch)))
+            return views[source]
+
+        return typed(scope.sql(render(query.ast, view_of)), query)
+
+
+def typed(frame: DataFrame, query: BoundQuery) -> DataFrame:
+    """The frame with each column of the type that binding found."""
+    return frame.selectExpr(*(f"cast(`{c.alias}` as {c.type.spark}) AS `{c.alias}`" for c in query.columns))

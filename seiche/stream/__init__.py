@@ -1,0 +1,1 @@
+"""From plans to Spark: one module an operator, and the jobs that run them."""

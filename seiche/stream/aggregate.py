@@ -1,0 +1,267 @@
+"""Aggregate: groups kept up to date from their stored state.
+
+    1. partial    the changes of the input, summed by group                       one Spark action
+    2. merge      the stored state of just those groups, fetched by key and added  one Spark action
+    3. redo       groups whose state does not tell (an extreme value left, a float without an exact decimal):
+                  evaluated anew from the rows of those groups                     only when there are any
+
+The merge unites the signed state rows with the partial sums and groups once more: sums add up by themselves,
+whatever lies in the base and whatever in the log, and the last state row that appeared is the old row.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from seiche.model import EPOCH, OP, VNODE, RelationSchema
+from seiche.plan.algebra import Aggregate, Item, Plan, Scan, Select, input_column, make_select
+from seiche.plan.fragments import Fragment
+from seiche.plan.state import COUNT, GroupState, group_state
+from seiche.storage.changes import Changes, consolidate
+from seiche.stream.linear import changes_sql, exact_sql, key_predicate, restricted_sql
+from seiche.stream.runtime import EpochReads, Runtime, shape, vnode_sql
+
+_REDO = "_redo"
+
+
+def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool) -> Changes | None:
+    """Brings the groups from `reads.before` to `reads.after`; returns what changed."""
+    aggregate = fragment.plan
+    assert isinstance(aggregate, Aggregate)
+    operator = _Groups(aggregate, fragment.schema)
+    query = changes_sql(_input(aggregate), reads, broadcast=small)
+    if query is None:
+        return None
+    frame = reads.scope.sql(operator.partial_sql(query, net=_needs_net(operator.state, aggregate)))
+    table = runtime.collect(frame) if small else None
+    if table is not None and table.num_rows == 0:
+        return None
+    if table is not None:
+        merged = operator.merge(reads, runtime.spark.createDataFrame(table), fragment, _keys_in(operator, table))
+        rows = runtime.collect(merged)
+        if rows is not None:
+            rows = _redo(operator, runtime, reads, rows)
+            return runtime.emit_table(fragment.relation, fragment.schema, rows, reads.after)
+        frame = runtime.spark.createDataFrame(table)
+    return _large_step(operator, fragment, runtime, reads, frame)
+
+
+def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
+    """The groups of the input as it is at `reads.after`: stored columns, `_vnode` and `_op`."""
+    aggregate = fragment.plan
+    assert isinstance(aggregate, Aggregate)
+    operator = _Groups(aggregate, fragment.schema)
+    rows = exact_sql(_input(aggregate), reads, reads.after)
+    return reads.scope.sql(operator.evaluate_sql(rows))
+
+
+def _input(aggregate: Aggregate) -> Plan:
+    """The input as a Select or UnionAll, for the linear rules to work on."""
+    source = aggregate.input
+    if isinstance(source, Scan):
+        return make_select([source], [], [Item(f, input_column(0, f.name)) for f in source.fields])
+    return source
+
+
+def _needs_net(state: GroupState, aggregate: Aggregate) -> bool:
+    """Whether rows that cancel among the changes must be removed before summing.
+
+    Sums do not mind them; an extreme value would take a row that never lived for one that appeared.
+    """
+    return bool(state.extremes) and not (isinstance(aggregate.input, Select) and len(aggregate.input.inputs) == 1)
+
+
+def _large_step(
+    operator: _Groups, fragment: Fragment, runtime: Runtime, reads: EpochReads, partial: DataFrame
+) -> Changes | None:
+    """The same three steps with the executors holding everything."""
+    partial = partial.persist()
+    merged = operator.merge(reads, partial, fragment, None, broadcast=False).persist()
+    try:
+        doubtful = merged.filter(f"`{_REDO}`")
+        kept = merged.filter(f"NOT `{_REDO}`").drop(_REDO)
+        if operator.may_redo and doubtful.limit(1).count():
+            wanted = reads.scope.view(operator.group_keys(doubtful))
+            query = restricted_sql(
+                _input(operator.aggregate), reads, reads.after, operator.key_names, wanted, broadcast=False
+            )
+            kept = kept.unionByName(reads.scope.sql(operator.evaluate_sql(query)))
+        return runtime.emit(fragment.relation, fragment.schema, kept, reads.after, small=False)
+    finally:
+        merged.unpersist()
+        partial.unpersist()
+
+
+def _redo(operator: _Groups, runtime: Runtime, reads: EpochReads, rows: pa.Table) -> pa.Table:
+    """Replaces the new rows that the state could not tell by ones evaluated from the input."""
+    doubtful = rows.filter(rows[_REDO])
+    if doubtful.num_rows == 0:
+        return rows
+    kept = shape(rows.filter(pc.invert(rows[_REDO])), operator.schema)
+    keys = doubtful.select(list(operator.schema.key)).rename_columns(operator.key_names)
+    wanted = reads.scope.view(runtime.spark.createDataFrame(keys))
+    query = restricted_sql(_input(operator.aggregate), reads, reads.after, operator.key_names, wanted, broadcast=True)
+    evaluated = reads.scope.sql(operator.evaluate_sql(query)).toArrow()
+    return consolidate(pa.concat_tables([kept, shape(evaluated, operator.schema)]), operator.schema.columns)
+
+
+def _keys_in(operator: _Groups, partial: pa.Table) -> str | None:
+    """A condition on the stored state that the groups among the partial sums fulfil."""
+    found = []
+    for field, stored in zip(operator.aggregate.keys, operator.schema.key, strict=True):
+        values = partial[field.name]
+        if values.null_count == 0:
+            found.append(key_predicate(stored, field.type, values))
+    return " AND ".join(each for each in found if each) or None
+
+
+class _Groups:
+    """The SQL of one Aggregate."""
+
+    def __init__(self, aggregate: Aggregate, schema: RelationSchema) -> None:
+        self.aggregate = aggregate
+        self.schema = schema
+        self.state = group_state(aggregate)
+        self.key_names = [field.name for field in aggregate.keys]
+
+    @property
+    def may_redo(self) -> bool:
+        return bool(self.state.extremes or self.state.inexact)
+
+    def partial_sql(self, changes: str, *, net: bool) -> str:
+        """Sums of the changes by group: keys, `_count`, sums, and the extremes gained and lost."""
+        if net:
+            names = _list(field.name for field in _input(self.aggregate).fields)
+            changes = (
+                f"SELECT {names}, cast(sum(`{OP}`) as tinyint) AS `{OP}` FROM ({changes})"
+                f" GROUP BY {names} HAVING sum(`{OP}`) <> 0"
+            )
+        columns = [f"`{name}`" for name in self.key_names]
+        columns.append(f"sum(`{OP}`) AS `{COUNT}`")
+        columns += [f"{each.partial} AS `{each.name}`" for each in self.state.sums]
+        for each in self.state.extremes:
+            columns.append(f"{each.function}(if(`{OP}` > 0, `{each.argument}`, null)) AS `{each.gained}`")
+            columns.append(f"{each.function}(if(`{OP}` < 0, `{each.argument}`, null)) AS `{each.lost}`")
+        return f"SELECT {', '.join(columns)} FROM ({changes}) GROUP BY {_list(self.key_names)}"
+
+    def evaluate_sql(self, rows: str) -> str:
+        """Whole groups from plain rows: stored columns, `_vnode`, `_op`."""
+        columns = [f"coalesce(sum(`{OP}`), 0) AS `{COUNT}`"]
+        columns += [f"coalesce({each.partial}, 0) AS `{each.name}`" for each in self.state.sums]
+        columns += [f"{each.function}(`{each.argument}`) AS `{each.name}`" for each in self.state.extremes]
+        columns += [f"{native} AS `_native_{name}`" for name, native in self.state.natives.items()]
+        if self.aggregate.total:
+            constant = f"cast(0 as smallint) AS `{self.key_names[0]}`"
+            grouped = f"SELECT {', '.join([constant, *columns])} FROM ({rows})"
+        else:
+            keys = [f"`{name}`" for name in self.key_names]
+            grouped = f"SELECT {', '.join([*keys, *columns])} FROM ({rows}) GROUP BY {', '.join(keys)}"
+        results = {}
+        for name, result in self.state.results.items():
+            doubt = [f"`{column}` <> 0" for column in self.state.inexact]
+            results[name] = f"if({' OR '.join(doubt)}, `_native_{name}`, {result})" if doubt else result
+        called = ", ".join(["*", *(f"{value} AS `{name}`" for name, value in results.items())])
+        stored = ", ".join([*self._items(), *(f"`{column.name}`" for column in self.state.columns)])
+        shown = f"SELECT {stored} FROM (SELECT {called} FROM ({grouped}))"
+        return (
+            f"SELECT {_list(self.schema.names)}, {vnode_sql(self.schema.key)} AS `{VNODE}`,"
+            f" cast(1 as tinyint) AS `{OP}` FROM ({shown})"
+        )
+
+    def merge(
+        self,
+        reads: EpochReads,
+        partial: DataFrame,
+        fragment: Fragment,
+        predicate: str | None,
+        *,
+        broadcast: bool = True,
+    ) -> DataFrame:
+        """Old and new rows of the groups that `partial` mentions, and whether a new row needs a redo."""
+        scope = reads.scope
+        part = scope.view(partial)
+        version = reads.runtime.versions.at(fragment.relation, reads.before)
+        state = scope.view(reads.runtime.reader.weighted(version, predicate))
+        return scope.sql(self.merge_sql(part, state, broadcast=broadcast))
+
+    def merge_sql(self, partial: str, state: str, *, broadcast: bool) -> str:
+        keys, stored_keys = self.key_names, self.schema.key
+        sums = [(COUNT, "bigint"), *((each.name, each.type.spark) for each in self.state.sums)]
+        old_row = ", ".join(f"'{name}', s.`{name}`" for name in self.schema.names)
+        old = [f"s.`{stored}` AS `{key}`" for stored, key in zip(stored_keys, keys, strict=True)]
+        new = [f"`{key}`" for key in keys]
+        old += [f"cast(s.`{OP}` as int) AS `_w`", f"s.`{EPOCH}` AS `_e`", f"named_struct({old_row}) AS `_o`"]
+        new += ["0 AS `_w`", "cast(0 as bigint) AS `_e`", "null AS `_o`"]
+        for name, type_ in sums:
+            old.append(f"if(s.`{OP}` > 0, s.`{name}`, cast(-s.`{name}` as {type_})) AS `{name}`")
+            new.append(f"cast(`{name}` as {type_}) AS `{name}`")
+        for each in self.state.extremes:
+            old += [f"cast(null as {each.type.spark}) AS `{name}`" for name in (each.gained, each.lost)]
+            new += [f"`{each.gained}`", f"`{each.lost}`"]
+        same = " AND ".join(f"s.`{stored}` <=> p.`{key}`" for stored, key in zip(stored_keys, keys, strict=True))
+        hint = "/*+ BROADCAST(p) */ " if broadcast else ""
+        united = (
+            f"SELECT {hint}{', '.join(old)} FROM {state} s LEFT SEMI JOIN {partial} p ON {same}"
+            f" UNION ALL SELECT {', '.join(new)} FROM {partial}"
+        )
+        grouped = [f"`{key}`" for key in keys]
+        grouped += ["sum(`_w`) > 0 AS `_had`", "max_by(`_o`, `_e`) FILTER (WHERE `_w` > 0) AS `_o`"]
+        grouped += [f"cast(sum(`{name}`) as {type_}) AS `{name}`" for name, type_ in sums]
+        for each in self.state.extremes:
+            grouped += [f"{each.function}(`{name}`) AS `{name}`" for name in (each.gained, each.lost)]
+        merged = f"SELECT {', '.join(grouped)} FROM ({united}) GROUP BY {_list(keys)}"
+        return self._old_and_new(merged)
+
+    def _old_and_new(self, merged: str) -> str:
+        """Turns merged groups into the row that leaves and the row that appears."""
+        alive = "true" if self.aggregate.total else f"`{COUNT}` > 0"
+        columns = ["*", f"{alive} AS `_has`"]
+        redo = [f"`{name}` <> 0" for name in self.state.inexact]
+        for each in self.state.extremes:
+            before = f"if(`_had`, `_o`.`{each.name}`, null)"
+            compare = ">=" if each.greatest else "<="
+            left = f"(`{each.lost}` {compare} {before})"  # the extreme itself is among what left
+            outdone = f"coalesce(`{each.gained}` {compare} {before}, false)"
+            redo.append(f"(coalesce({left}, false) AND NOT {outdone})")
+            columns.append(f"{each.choose}({before}, `{each.gained}`) AS `{each.name}`")
+        columns.append(f"({' OR '.join(redo) if redo else 'false'}) AS `{_REDO}`")
+        with_state = f"SELECT {', '.join(columns)} FROM ({merged})"
+        called = ", ".join(["*", *(f"{value} AS `{name}`" for name, value in self.state.results.items())])
+        stored = ", ".join([*self._items(), *(f"`{column.name}`" for column in self.state.columns)])
+        names = ", ".join(f"'{name}', `{name}`" for name in self.schema.names)
+        shown = (
+            f"SELECT `_had`, `_has`, `_o`, `_has` AND `{_REDO}` AS `{_REDO}`, named_struct({names}) AS `_new` FROM"
+            f" (SELECT `_had`, `_has`, `_o`, `{_REDO}`, {stored} FROM (SELECT {called} FROM ({with_state})))"
+        )
+        both = (
+            "filter(array("
+            "if(`_had`, named_struct('op', -1, 'redo', false, 'row', `_o`), null), "
+            f"if(`_has`, named_struct('op', 1, 'redo', `{_REDO}`, 'row', `_new`), null)), each -> each is not null)"
+        )
+        changed = f"`{_REDO}` OR NOT (`_had` AND `_has` AND `_o` <=> `_new`)"
+        rows = f"SELECT explode({both}) AS `_r` FROM ({shown}) WHERE {changed}"
+        fields = ", ".join(f"`_r`.`row`.`{name}` AS `{name}`" for name in self.schema.names)
+        vnode = vnode_sql(self.schema.key, prefix="`_r`.`row`.")
+        return (
+            f"SELECT {fields}, {vnode} AS `{VNODE}`, cast(`_r`.`op` as tinyint) AS `{OP}`,"
+            f" `_r`.`redo` AS `{_REDO}` FROM ({rows})"
+        )
+
+    def group_keys(self, rows: DataFrame) -> DataFrame:
+        pairs = zip(self.schema.key, self.key_names, strict=True)
+        return rows.selectExpr(*(f"`{stored}` AS `{key}`" for stored, key in pairs))
+
+    def _items(self) -> list[str]:
+        return [
+            f"cast({item.expr.sql('spark')} as {item.field.type.spark}) AS `{item.field.name}`"
+            for item in self.aggregate.items
+        ]
+
+
+def _list(names: object) -> str:
+    return ", ".join(f"`{name}`" for name in names)  # type: ignore[attr-defined]
+
+
+__all__ = ["build", "step"]

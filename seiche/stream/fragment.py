@@ -1,0 +1,49 @@
+"""One fragment, one step: the rule that its plan asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from seiche.model import Epoch, RelationId
+from seiche.plan.algebra import Aggregate, Recompute
+from seiche.plan.fragments import Fragment
+from seiche.storage.changes import Changes
+from seiche.stream import aggregate, recompute
+from seiche.stream.linear import changes_sql, exact_sql, with_vnode
+from seiche.stream.runtime import EpochReads, Runtime
+
+
+def step(
+    fragment: Fragment, runtime: Runtime, before: Epoch, after: Epoch, changes: Mapping[RelationId, Changes]
+) -> Changes | None:
+    """Brings the fragment's relation from one epoch to the next; None when it stays as it is.
+
+    The inputs can be read at both epochs; `changes` holds those that differ. What is returned is staged.
+    """
+    with runtime.scope() as scope:
+        reads = EpochReads(runtime, scope, before, after, dict(changes))
+        match fragment.plan:
+            case Recompute():
+                return recompute.step(fragment, runtime, reads)
+            case Aggregate():
+                return aggregate.step(fragment, runtime, reads, small=runtime.is_small(*changes.values()))
+            case plan:
+                small = runtime.is_small(*changes.values())
+                query = changes_sql(plan, reads, broadcast=small)
+                if query is None:
+                    return None
+                frame = scope.sql(with_vnode(query, fragment.schema))
+                return runtime.emit(fragment.relation, fragment.schema, frame, after, small=small)
+
+
+def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
+    """The fragment's whole value at `reads.after`: stored columns, `_vnode` and `_op` = 1."""
+    match fragment.plan:
+        case Recompute():
+            return recompute.build(fragment, reads)
+        case Aggregate():
+            return aggregate.build(fragment, reads)
+        case plan:
+            return reads.scope.sql(with_vnode(exact_sql(plan, reads, reads.after), fragment.schema))

@@ -1,0 +1,291 @@
+"""Select and UnionAll: mapping and joining changes.
+
+With A the old value of an input, A' the new one and dA its changes, the changes of an n-ary join are one term
+for each changed input, the inputs before it new and those after it old:
+
+    d(A x B x C)  =  dA x B x C  +  A' x dB x C  +  A' x B' x dC
+
+A term starts at its changes, which are few, and walks the join graph outwards, so that each step looks up the
+partners of few rows. Other inputs are read from their own storage, weighted: rows of the change log join with
+their sign, and what cancels is removed at the end. Terms of unchanged inputs are not even written down.
+
+Everything here is SQL text. A query for a node gives its fields and `_op`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from seiche.errors import InvariantError
+from seiche.model import OP, RelationSchema
+from seiche.plan.algebra import Item, Plan, Scan, Select, UnionAll, input_index, rewrite_columns
+from seiche.stream.runtime import EpochReads, vnode_sql
+from seiche.types import Kind, SqlType
+
+# Up to this many different values a lookup asks for by name; beyond it, by range. Parquet skips pages by both.
+IN_LIST_MAX = 100
+
+
+def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool) -> str | None:
+    """The query for a node's changes; None when nothing under it changed."""
+    match plan:
+        case Scan():
+            if reads.changed(plan.relation) is None:
+                return None
+            return _scan(plan, reads.delta(plan.relation))
+        case UnionAll():
+            branches = [changes_sql(child, reads, broadcast=broadcast) for child in plan.inputs]
+            return _union_all([each for each in branches if each is not None])
+        case Select():
+            terms = []
+            for index, child in enumerate(plan.inputs):
+                start = changes_sql(child, reads, broadcast=broadcast)
+                if start is None:
+                    continue
+
+                def partner(other: int, changed: int = index) -> str:
+                    epoch = reads.after if other < changed else reads.before
+                    predicate = _lookup_predicate(plan, changed, other, reads)
+                    return weighted_sql(plan.inputs[other], reads, epoch, predicate)
+
+                terms.append(_walk(plan, index, start, partner, broadcast=broadcast))
+            return _union_all(terms)
+        case _:
+            raise InvariantError(f"{type(plan).__name__} is not linear")
+
+
+def weighted_sql(plan: Plan, reads: EpochReads, epoch: int, predicate: str | None = None) -> str:
+    """The query for a node's whole value at an epoch, as weighted rows."""
+    match plan:
+        case Scan():
+            return _scan(plan, reads.weighted(plan.relation, epoch, predicate))  # type: ignore[arg-type]
+        case UnionAll():
+            return _union_all_of([weighted_sql(child, reads, epoch) for child in plan.inputs])
+        case Select():
+            first = weighted_sql(plan.inputs[0], reads, epoch)
+            return _walk(plan, 0, first, lambda i: weighted_sql(plan.inputs[i], reads, epoch), broadcast=False)
+        case _:
+            raise InvariantError(f"{type(plan).__name__} is not linear")
+
+
+def exact_sql(plan: Plan, reads: EpochReads, epoch: int) -> str:
+    """The query for a node's rows at an epoch; `_op` is always 1."""
+    match plan:
+        case Scan():
+            return _exact_scan(plan, reads, epoch)
+        case UnionAll():
+            return _union_all_of([exact_sql(child, reads, epoch) for child in plan.inputs])
+        case Select():
+            first = exact_sql(plan.inputs[0], reads, epoch)
+            return _walk(plan, 0, first, lambda i: exact_sql(plan.inputs[i], reads, epoch), broadcast=False)
+        case _:
+            raise InvariantError(f"{type(plan).__name__} is not linear")
+
+
+def restricted_sql(
+    plan: Plan, reads: EpochReads, epoch: int, keys: Sequence[str], wanted: str, *, broadcast: bool
+) -> str:
+    """As `exact_sql`, for the rows whose fields `keys` are (null-safely) among the rows of the view `wanted`.
+
+    `wanted` has the same column names. The walk starts there, so that only those rows are looked up.
+    """
+    match plan:
+        case UnionAll():
+            parts = [restricted_sql(each, reads, epoch, keys, wanted, broadcast=broadcast) for each in plan.inputs]
+            return _union_all_of(parts)
+        case Select():
+            by_name = {item.field.name: item for item in plan.items}
+            extra = len(plan.inputs)
+            matches = tuple(
+                exp.NullSafeEQ(
+                    this=exp.paren(by_name[key].expr.copy(), copy=False),
+                    expression=exp.column(exp.to_identifier(key, quoted=True), table=f"l{extra}"),
+                )
+                for key in keys
+            )
+            widened = Select((*plan.inputs, plan.inputs[0]), (*plan.conjuncts, *matches), plan.items, plan.key)
+            start = f"SELECT {_columns(keys)}, cast(1 as tinyint) AS `{OP}` FROM {wanted}"
+            return _walk(widened, extra, start, lambda i: exact_sql(plan.inputs[i], reads, epoch), broadcast=broadcast)
+        case _:
+            raise InvariantError(f"{type(plan).__name__} cannot be restricted by key")
+
+
+def with_vnode(query: str, schema: RelationSchema) -> str:
+    """The query's rows as a segment wants them, `_epoch` aside."""
+    return f"SELECT {_columns(schema.names)}, {vnode_sql(schema.key)} AS `_vnode`, `{OP}` FROM ({query})"
+
+
+# ----------------------------------------------------------------------------------------------------
+
+
+def _scan(scan: Scan, view: str) -> str:
+    return f"SELECT {_columns(scan.schema.names)}, `{OP}` FROM {view}"
+
+
+def _exact_scan(scan: Scan, reads: EpochReads, epoch: int) -> str:
+    view = reads.exact(scan.relation, epoch)  # type: ignore[arg-type]
+    return f"SELECT {_columns(scan.schema.names)}, cast(1 as tinyint) AS `{OP}` FROM {view}"
+
+
+def _columns(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _union_all(queries: list[str]) -> str | None:
+    return _union_all_of(queries) if queries else None
+
+
+def _union_all_of(queries: list[str]) -> str:
+    return " UNION ALL ".join(f"({query})" if len(queries) > 1 else query for query in queries)
+
+
+def _walk(plan: Select, start: int, first: str, partner: Callable[[int], str], *, broadcast: bool) -> str:
+    """Joins the inputs of a Select one by one, beginning with input `start`, whose query is `first`."""
+    needed = _needed(plan)
+    pending = list(plan.conjuncts)
+    bound = {start}
+    sql = _leaf(start, first, needed[start])
+    sql = _where(sql, _take(pending, bound))
+    while len(bound) < len(needed):
+        following = _next_input(pending, bound, len(needed))
+        bound.add(following)
+        on = _take(pending, bound)
+        right = _leaf(following, partner(following), needed[following], sign="_sign")
+        kept = [*(f"x.`{name}`" for i in bound - {following} for name in _names(i, needed[i]))]
+        kept += [f"y.`{name}`" for name in _names(following, needed[following])]
+        hint = "/*+ BROADCAST(x) */ " if broadcast else ""
+        join = f"JOIN ({right}) y ON {' AND '.join(on)}" if on else f"CROSS JOIN ({right}) y"
+        sign = f"cast(x.`{OP}` * y.`_sign` as tinyint) AS `{OP}`"
+        sql = f"SELECT {hint}{', '.join([*kept, sign])} FROM ({sql}) x {join}"
+    items = ", ".join(f"{_render(item)} AS `{item.field.name}`" for item in plan.items)
+    return f"SELECT {items}, `{OP}` FROM ({sql})"
+
+
+def _needed(plan: Select) -> list[list[str]]:
+    """The fields of each input that the Select mentions, in a fixed order."""
+    found: list[dict[str, None]] = [{} for _ in plan.inputs]
+    for expr in (*plan.conjuncts, *(item.expr for item in plan.items)):
+        for column in expr.find_all(exp.Column):
+            found[input_index(column)][column.name] = None
+    return [list(names) for names in found]
+
+
+def _names(index: int, fields: list[str]) -> list[str]:
+    return [f"l{index}_{name}" for name in fields]
+
+
+def _leaf(index: int, query: str, fields: list[str], *, sign: str = OP) -> str:
+    columns = [f"`{name}` AS `l{index}_{name}`" for name in fields]
+    return f"SELECT {', '.join([*columns, f'`{OP}` AS `{sign}`'])} FROM ({query})"
+
+
+def _flat(expr: exp.Expr) -> str:
+    """An expression over the joined row, whose columns are named l<i>_<field>."""
+
+    def rename(column: exp.Column) -> exp.Expr:
+        return exp.column(exp.to_identifier(f"{column.table}_{column.name}", quoted=True))
+
+    return rewrite_columns(expr, rename).sql("spark")
+
+
+def _render(item: Item) -> str:
+    return f"cast({_flat(item.expr)} as {item.field.type.spark})"
+
+
+def _inputs_of(expr: exp.Expr) -> set[int]:
+    return {input_index(column) for column in expr.find_all(exp.Column)}
+
+
+def _take(pending: list[exp.Expr], bound: set[int]) -> list[str]:
+    """Removes and renders the conditions that can be checked once `bound` inputs are joined."""
+    ready = [each for each in pending if _inputs_of(each) <= bound]
+    pending[:] = [each for each in pending if not _inputs_of(each) <= bound]
+    return [f"({_flat(each)})" for each in ready]
+
+
+def _where(sql: str, conditions: list[str]) -> str:
+    return f"SELECT * FROM ({sql}) WHERE {' AND '.join(conditions)}" if conditions else sql
+
+
+def _next_input(pending: list[exp.Expr], bound: set[int], count: int) -> int:
+    """The next input to join: one that an equality ties to what is bound, if there is any."""
+    for candidate in range(count):
+        if candidate not in bound and any(_ties(each, bound, candidate) for each in pending):
+            return candidate
+    for condition in pending:
+        loose = _inputs_of(condition) - bound
+        if len(loose) == 1 and _inputs_of(condition) & bound:
+            return loose.pop()
+    return next(index for index in range(count) if index not in bound)
+
+
+def _ties(condition: exp.Expr, bound: set[int], candidate: int) -> bool:
+    if not isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
+        return False
+    sides = _inputs_of(condition.left), _inputs_of(condition.right)
+    return any(a and a <= bound and b == {candidate} for a, b in (sides, sides[::-1]))
+
+
+def _lookup_predicate(plan: Select, changed: int, other: int, reads: EpochReads) -> str | None:
+    """A condition on input `other` that all partners of the changed rows fulfil, for the scan to skip pages by."""
+    source, target = plan.inputs[changed], plan.inputs[other]
+    if not isinstance(source, Scan) or not isinstance(target, Scan):
+        return None
+    changes = reads.changed(source.relation)
+    if changes is None or changes.table is None:
+        return None
+    found = []
+    for condition in plan.conjuncts:
+        if not isinstance(condition, exp.EQ):
+            continue
+        sides = (condition.left.unnest(), condition.right.unnest())
+        for mine, theirs in (sides, sides[::-1]):
+            if (
+                isinstance(mine, exp.Column)
+                and isinstance(theirs, exp.Column)
+                and input_index(mine) == changed
+                and input_index(theirs) == other
+            ):
+                type_ = target.schema.column(theirs.name).type
+                if type_ == source.schema.column(mine.name).type:
+                    found.append(key_predicate(theirs.name, type_, changes.table[mine.name]))
+    return " AND ".join(each for each in found if each) or None
+
+
+def key_predicate(name: str, type_: SqlType, values: pa.ChunkedArray) -> str | None:
+    """A condition that holds for every non-null value among `values`, cheap to check against page statistics."""
+    if type_.kind not in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR):
+        return None
+    unique = pc.drop_null(pc.unique(values))
+    if len(unique) == 0:
+        return "false"
+    if len(unique) <= IN_LIST_MAX:
+        return f"`{name}` IN ({', '.join(_literal(value, type_) for value in unique.to_pylist())})"
+    if type_.kind is Kind.VARCHAR:
+        return None
+    ends = pc.min_max(unique)
+    return f"`{name}` BETWEEN {_literal(ends['min'].as_py(), type_)} AND {_literal(ends['max'].as_py(), type_)}"
+
+
+def _literal(value: object, type_: SqlType) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    if isinstance(value, date):
+        return f"DATE'{value.isoformat()}'"
+    return f"cast({value} as {type_.spark})"
+
+
+__all__ = [
+    "changes_sql",
+    "exact_sql",
+    "key_predicate",
+    "restricted_sql",
+    "weighted_sql",
+    "with_vnode",
+]

@@ -1,0 +1,227 @@
+"""Housekeeping beside the stream: small segments are joined, grown logs are folded, old files are deleted.
+
+One thread looks at the relations that changed since it last looked. Everything it does is a transaction of its
+own on the metadata database; readers and running epochs keep the files they started with until they are done.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.store import MetadataStore
+from seiche.clock import Clock
+from seiche.errors import SeicheError
+from seiche.model import EPOCH_SHIFT, Epoch, RelationId, Segment
+from seiche.sql.failures import translate_spark_error
+from seiche.storage.base import IcebergBases
+from seiche.storage.files import DataFolder, relation_folder
+from seiche.storage.fold import FoldPolicy, fold
+from seiche.storage.retention import Pins, Trash, unneeded_segments
+from seiche.stream.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+# Segments up to this size are joined on the driver.
+SMALL_SEGMENT_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenancePolicy:
+    fold: FoldPolicy
+    segments_max: int  # small segments of one relation before they are joined
+    retention_ms: int  # how far back a relation stays readable
+
+
+class Maintenance:
+    def __init__(
+        self,
+        runtime: Runtime,
+        store: MetadataStore,
+        bases: IcebergBases,
+        folder: DataFolder,
+        pins: Pins,
+        trash: Trash,
+        clock: Clock,
+        policy: MaintenancePolicy,
+    ) -> None:
+        self.policy = policy
+        self._runtime = runtime
+        self._store = store
+        self._bases = bases
+        self._folder = folder
+        self._pins = pins
+        self._trash = trash
+        self._clock = clock
+        self._wake = threading.Condition()
+        self._changed: set[RelationId] = set()
+        self._dropped: list[RelationId] = []
+        self._emptying: list[RelationId] = []
+        self._stopping = False
+        self._idle = True
+        self.folds = 0
+        self.last_error: SeicheError | None = None
+        self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        with self._wake:
+            self._stopping = True
+            self._wake.notify_all()
+        self._thread.join()
+        self._delete()
+
+    def note(self, relations: Iterable[RelationId]) -> None:
+        """These relations changed."""
+        with self._wake:
+            self._changed.update(relations)
+            self._wake.notify_all()
+
+    def forget(self, relations: Iterable[RelationId]) -> None:
+        """These relations are gone for every new reader; their folders go when the old ones are done."""
+        with self._wake:
+            self._dropped.extend(relations)
+            self._wake.notify_all()
+
+    def settle(self) -> None:
+        """Waits until there is nothing left to do. For tests and for tools."""
+        with self._wake:
+            self._wake.wait_for(lambda: self._idle and not self._changed and not self._dropped)
+
+    def fold_now(self, relation: RelationId) -> bool:
+        """Folds a relation whether or not it pays; whether there was anything to fold."""
+        return self._fold(relation)
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self._runtime.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "maintenance")
+        while True:
+            with self._wake:
+                self._idle = not self._changed and not self._dropped
+                self._wake.notify_all()
+                self._wake.wait_for(
+                    lambda: self._changed or self._dropped or self._stopping, timeout=1.0 if len(self._trash) else None
+                )
+                if self._stopping:
+                    return
+                self._idle = False
+                changed, self._changed = self._changed, set()
+                dropped, self._dropped = self._dropped, []
+            try:
+                for relation in dropped:
+                    self._drop(relation)
+                for relation in changed:
+                    if relation in self._runtime.versions:
+                        self._tend(relation)
+                self._delete()
+                self.last_error = None
+            except Exception as error:  # noqa: BLE001  the edge of this thread: the stream goes on without housekeeping
+                cause = error if isinstance(error, SeicheError) else translate_spark_error(error)
+                if self.last_error is None or self.last_error.message != cause.message:
+                    log.warning("housekeeping failed and is tried again after the next change: %s", cause)
+                self.last_error = cause
+
+    def _tend(self, relation: RelationId) -> None:
+        version = self._runtime.versions.committed(relation)
+        if self.policy.fold.wants(version):
+            self._fold(relation)
+        self._join_small(relation)
+
+    def _fold(self, relation: RelationId) -> bool:
+        versions = self._runtime.versions
+        epoch = self._fold_limit(relation)
+        version = versions.at(relation, epoch) if epoch >= versions.committed(relation).base.fold_epoch else None
+        if version is None or version.log_rows == 0:
+            return False
+        with self._trash.reading():
+            base = fold(version, self._runtime.reader, self._folder, self._bases)
+        if relation not in versions:  # dropped meanwhile
+            self._drop(relation)
+            return False
+        gone = unneeded_segments(versions.segments(relation), base.fold_epoch, self._oldest_log(relation))
+        old_files = [file.path for file in version.base.files]
+        self._store.commit(Checkpoint(put_bases=(base,), remove_segments=frozenset(each.path for each in gone)))
+        versions.set_base(base)
+        versions.forget_segments(each.path for each in gone)
+        self._throw_away(gone, [*old_files, *self._bases.stale_metadata(relation)])
+        self.folds += 1
+        return True
+
+    def _fold_limit(self, relation: RelationId) -> Epoch:
+        """The newest epoch that a base may stand for: nobody may need the relation at an older one."""
+        limit = self._runtime.versions.committed_epoch
+        oldest = self._pins.oldest(relation)
+        if oldest is not None:
+            limit = min(limit, oldest)
+        if self.policy.retention_ms:
+            limit = min(limit, Epoch((self._clock.now_ms() - self.policy.retention_ms) << EPOCH_SHIFT))
+        return limit
+
+    def _oldest_log(self, relation: RelationId) -> Epoch | None:
+        return self._pins.oldest(relation)
+
+    def _join_small(self, relation: RelationId) -> None:
+        versions = self._runtime.versions
+        schema = versions.schema(relation)
+        for fresh in (False, True):
+            small = [
+                each
+                for each in versions.segments(relation)
+                if each.fresh is fresh
+                and each.bytes <= SMALL_SEGMENT_BYTES
+                and each.rows <= self._runtime.limits.inline_rows_max
+            ]
+            if len(small) <= self.policy.segments_max:
+                continue
+            chosen = _newest(small, self._runtime.limits.inline_rows_max)
+            if len(chosen) < 2:
+                continue
+            whole = self._runtime.writer.join(schema, chosen)
+            if relation not in versions:
+                self._folder.delete(whole.path)
+                return
+            self._store.commit(
+                Checkpoint(add_segments=(whole,), remove_segments=frozenset(each.path for each in chosen))
+            )
+            versions.replace_segments(chosen, whole)
+            self._throw_away(chosen, [])
+
+    def _throw_away(self, segments: list[Segment], files: list[str]) -> None:
+        for each in segments:
+            self._runtime.writer.forget(each)
+        self._trash.add([*(each.path for each in segments), *files])
+
+    def _drop(self, relation: RelationId) -> None:
+        self._bases.drop(relation)
+        self._trash.add(self._folder.walk(relation_folder(relation)))
+        self._emptying.append(relation)
+
+    def _delete(self) -> None:
+        self._trash.empty()
+        if self._emptying and not len(self._trash):
+            for relation in self._emptying:
+                self._folder.remove_empty_folders(relation_folder(relation))
+            self._emptying = []
+
+
+def _newest(segments: list[Segment], rows_max: int) -> list[Segment]:
+    """Segments to join: the newer half, and older ones as long as they are not much larger than what is chosen.
+
+    Like the levels of a merge tree this rewrites a row few times, and the number of segments stays bounded.
+    """
+    chosen: list[Segment] = []
+    rows = 0
+    for segment in reversed(segments):
+        if rows + segment.rows > rows_max:
+            break
+        if len(chosen) >= len(segments) // 2 and segment.rows > rows:
+            break
+        chosen.append(segment)
+        rows += segment.rows
+    return chosen[::-1]

@@ -1,0 +1,183 @@
+"""What every operator works with: a Spark session, the versions of relations, and the way in and out of storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
+from seiche.query import Scope, open_scope
+from seiche.storage.changes import Changes, arrow_schema, consolidate
+from seiche.storage.relation import RelationReader
+from seiche.storage.segments import SegmentWriter
+from seiche.storage.versions import Versions
+
+
+@dataclass(slots=True)
+class Limits:
+    """What the driver may hold of one relation's changes; anything larger stays with the executors.
+
+    They are system parameters, so they may change while the engine runs.
+    """
+
+    inline_rows_max: int
+    inline_bytes_max: int
+
+    def set(self, rows: int, size: int) -> None:
+        self.inline_rows_max, self.inline_bytes_max = rows, size
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    spark: SparkSession
+    versions: Versions
+    reader: RelationReader
+    writer: SegmentWriter
+    limits: Limits
+
+    @contextmanager
+    def scope(self) -> Iterator[Scope]:
+        """Names for frames in SQL text, gone when the block ends."""
+        with open_scope(self.spark) as scope:
+            yield scope
+
+    def is_small(self, *changes: Changes) -> bool:
+        """Whether changes are few enough for their results to be expected on the driver."""
+        return all(each.table is not None for each in changes) and (
+            sum(each.rows for each in changes) <= self.limits.inline_rows_max
+        )
+
+    def collect(self, frame: DataFrame) -> pa.Table | None:
+        """The frame's rows on the driver, or None when they are more than the driver may hold."""
+        try:
+            table = frame.toArrow()
+        except Exception as error:  # Spark tells the size only by failing the job
+            if "spark.driver.maxResultSize" in str(error):
+                return None
+            raise
+        return table if table.nbytes <= self.limits.inline_bytes_max else None
+
+    def emit(
+        self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch, *, small: bool
+    ) -> Changes | None:
+        """Consolidates and writes the changes of one epoch; None when they cancel to nothing.
+
+        `frame` has the stored columns, `_vnode` and `_op`.
+        """
+        if small:
+            table = self.collect(frame)
+            if table is not None:
+                return self.emit_table(relation, schema, table, epoch)
+        names = ", ".join(f"`{name}`" for name in (*schema.names, VNODE))
+        with self.scope() as scope:
+            net = scope.sql(
+                f"SELECT {names}, cast(sum(`{OP}`) as tinyint) AS `{OP}` FROM {scope.view(frame)}"
+                f" GROUP BY {names} HAVING sum(`{OP}`) <> 0"
+            )
+        return self.written(relation, schema, self.writer.write_frame(relation, schema, net, epoch))
+
+    def emit_table(
+        self, relation: RelationId, schema: RelationSchema, table: pa.Table, epoch: Epoch, *, fresh: bool = False
+    ) -> Changes | None:
+        """As `emit`, for rows on the driver."""
+        net = consolidate(shape(table, schema), schema.columns)
+        if net.num_rows == 0:
+            return None
+        segment = self.writer.write_table(relation, schema, net, epoch, fresh=fresh)
+        self.versions.stage([segment])
+        stamped = self.writer.load(segment)
+        return Changes(relation, schema, segment.rows, (segment,), stamped)
+
+    def written(self, relation: RelationId, schema: RelationSchema, segments: list[Segment]) -> Changes | None:
+        """Stages segments that executors wrote."""
+        if not segments:
+            return None
+        self.versions.stage(segments)
+        rows = sum(segment.rows for segment in segments)
+        table = None
+        if rows <= self.limits.inline_rows_max and sum(s.bytes for s in segments) <= self.limits.inline_bytes_max:
+            table = pa.concat_tables([self.writer.load(segment) for segment in segments])
+        return Changes(relation, schema, rows, tuple(segments), table)
+
+    def changes_between(self, relation: RelationId, after: Epoch, until: Epoch) -> Changes | None:
+        """The net changes of several committed epochs, read back from the change log."""
+        segments = self.versions.between(relation, after, until)
+        if not segments:
+            return None
+        schema = self.versions.schema(relation)
+        log = self.reader.log(schema, segments, after, until)
+        if log is None:
+            return None
+        if sum(segment.rows for segment in segments) <= self.limits.inline_rows_max:
+            table = self.collect(log)
+            if table is not None:
+                net = consolidate(shape(table, schema), schema.columns)
+                if net.num_rows == 0:
+                    return None
+                stamp = pa.array([until] * net.num_rows, pa.int64())
+                return Changes(relation, schema, net.num_rows, (), net.append_column(EPOCH, stamp))
+        return Changes(relation, schema, sum(segment.rows for segment in segments), segments, None)
+
+
+def shape(table: pa.Table, schema: RelationSchema) -> pa.Table:
+    """The table with the columns and types of a segment, `_epoch` aside."""
+    target = pa.schema([field for field in arrow_schema(schema) if field.name != EPOCH])
+    return table.select(target.names).cast(target)
+
+
+def vnode_sql(key: tuple[str, ...], *, prefix: str = "") -> str:
+    """The expression of a row's vnode."""
+    columns = ", ".join(f"{prefix}`{name}`" for name in key)
+    return f"cast(pmod(xxhash64({columns}), 256) as smallint)"
+
+
+class EpochReads:
+    """The relations as a step of a job sees them: before it, after it, and what changed in between."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        scope: Scope,
+        before: Epoch,
+        after: Epoch,
+        changes: dict[RelationId, Changes],
+    ) -> None:
+        self.runtime = runtime
+        self.scope = scope
+        self.before = before
+        self.after = after
+        self.changes = changes
+        self._views: dict[tuple[RelationId, Epoch, bool, str | None], str] = {}
+
+    def changed(self, relation: RelationId) -> Changes | None:
+        return self.changes.get(relation)
+
+    def weighted(self, relation: RelationId, epoch: Epoch, predicate: str | None = None) -> str:
+        """The name of a view of the relation at an epoch, weighted."""
+        return self._view(relation, epoch, predicate, exact=False)
+
+    def exact(self, relation: RelationId, epoch: Epoch) -> str:
+        return self._view(relation, epoch, None, exact=True)
+
+    def delta(self, relation: RelationId) -> str:
+        """The name of a view of the relation's changes."""
+        name = (relation, Epoch(-1), False, None)
+        if name not in self._views:
+            self._views[name] = self.scope.view(self.runtime.reader.changes(self.changes[relation]))
+        return self._views[name]
+
+    def _view(self, relation: RelationId, epoch: Epoch, predicate: str | None, *, exact: bool) -> str:
+        name = (relation, epoch, exact, predicate)
+        if name not in self._views:
+            version = self.runtime.versions.at(relation, epoch)
+            reader = self.runtime.reader
+            frame = reader.exact(version, predicate) if exact else reader.weighted(version, predicate)
+            self._views[name] = self.scope.view(frame)
+        return self._views[name]
+
+
+__all__ = ["EpochReads", "Limits", "Runtime", "Scope", "shape", "vnode_sql"]

@@ -1,0 +1,400 @@
+"""A table as a job: statements come in, changes of the table come out.
+
+Small inserts of one epoch are taken together: their rows are on the driver already, and one lookup by key finds
+the rows that they replace. An UPDATE, a DELETE or a large insert has the table for itself in its epoch (its
+session sees to that), so it may be evaluated against what is stored without looking at other statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.graph import Changes as AnyChanges
+from seiche.epoch.graph import Failed, Outcome, Reply, Request, Succeeded
+from seiche.errors import FeatureNotSupported, InvariantError, NotNullViolation, SeicheError, UniqueViolation, UserError
+from seiche.model import OP, ROW_ID, VNODE, Epoch, JobId, RelationId, RelationSchema
+from seiche.query import relation_of, render, typed
+from seiche.sql.bind import BoundQuery
+from seiche.sql.failures import translate_spark_error
+from seiche.storage.changes import Changes, consolidate
+from seiche.storage.versions import RelationVersion
+from seiche.stream.linear import key_predicate
+from seiche.stream.rowids import TASK_RANGE, RowIds, vnodes_of
+from seiche.stream.runtime import Runtime, shape, vnode_sql
+
+_SEQ = "_seq"
+
+
+class Conflict(Enum):
+    """What an insert does to a row whose primary key is there already."""
+
+    OVERWRITE = "overwrite"
+    IGNORE = "ignore"
+    UPDATE_IF_NOT_NULL = "do update if not null"
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRows:
+    """Rows on the driver: the visible columns, and `_vnode` where the table has a primary key."""
+
+    table: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class InsertFrame:
+    """Rows that stay with the executors: the visible columns."""
+
+    frame: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRows:
+    """A query for old_<column> and new_<column> of the rows to change."""
+
+    query: BoundQuery
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """A query for all columns of the rows to delete."""
+
+    query: BoundQuery
+    now_ms: int
+
+
+Payload = InsertRows | InsertFrame | UpdateRows | DeleteRows
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The answer to a statement: how many rows it wrote, and the table's changes in its epoch."""
+
+    rows: int
+    changes: Changes | None
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class TableJob:
+    """Satisfies `seiche.epoch.graph.Job`."""
+
+    id: JobId
+    name: str
+    relation: RelationId
+    schema: RelationSchema
+    conflict: Conflict
+    runtime: Runtime
+    row_ids: RowIds
+
+    @property
+    def inputs(self) -> frozenset[RelationId]:
+        return frozenset()
+
+    @property
+    def outputs(self) -> frozenset[RelationId]:
+        return frozenset([self.relation])
+
+    @property
+    def has_row_ids(self) -> bool:
+        return self.schema.key == (ROW_ID,)
+
+    def wants(self, barrier: Barrier) -> bool:
+        return False
+
+    def run(self, barrier: Barrier, inputs: Mapping[RelationId, AnyChanges], requests: Sequence[Request]) -> Outcome:
+        rows = [request for request in requests if isinstance(request.payload, InsertRows)]
+        if len(rows) not in (0, len(requests)) or (not rows and len(requests) != 1):
+            raise InvariantError(f"table {self.name!r} was handed statements that exclude each other")
+        version = self.runtime.versions.at(self.relation, barrier.previous)
+        replies: dict[int, Reply] = {}
+        try:
+            if rows:
+                tables = [request.payload.table for request in rows]  # type: ignore[attr-defined]
+                changes = self._insert_rows(version, pa.concat_tables(tables), barrier.epoch)
+                counts = [table.num_rows for table in tables]
+            else:
+                count, changes = self._alone(version, requests[0].payload, barrier.epoch)
+                counts = [count]
+        except Exception as error:  # a Spark job's failure arrives as one of many classes
+            cause = error if isinstance(error, SeicheError) else translate_spark_error(error)
+            if not rows and isinstance(cause, UserError):
+                # The statement's own fault: it fails alone, and the epoch goes on.
+                self._forget_staged()
+                return Outcome(replies={requests[0].ticket: Failed(cause)})
+            raise cause from error
+        for request, count in zip(requests, counts, strict=True):
+            replies[request.ticket] = Succeeded(Written(count, changes, barrier.epoch))
+        return Outcome(changes={self.relation: changes} if changes else {}, replies=replies)
+
+    def _forget_staged(self) -> None:
+        for segment in self.runtime.versions.discard([self.relation]):
+            self.runtime.writer.forget(segment)
+
+    # --- rows on the driver --------------------------------------------------------------------------
+
+    def _insert_rows(self, version: RelationVersion, rows: pa.Table, epoch: Epoch) -> Changes | None:
+        if rows.num_rows == 0:
+            return None
+        if self.has_row_ids:
+            numbered = self._numbered(rows)
+            return self.runtime.emit_table(self.relation, self.schema, numbered, epoch, fresh=True)
+        never_filled = not version.base.files and not version.segments
+        if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
+            changed = self._update_if_not_null(rows, self._existing(version, rows))
+        else:
+            first = self.conflict is Conflict.IGNORE
+            rows = self._one_per_key(rows, first=first)
+            existing = self._existing(version, rows)
+            if first:
+                rows = self._without_keys(rows, existing)
+                existing = existing.slice(0, 0)
+            changed = pa.concat_tables([_signed(existing, -1), _signed(rows.select(existing.column_names), 1)])
+        return self.runtime.emit_table(self.relation, self.schema, changed, epoch, fresh=never_filled)
+
+    def _numbered(self, rows: pa.Table) -> pa.Table:
+        first = self.row_ids.take(self.relation, rows.num_rows)
+        ids = np.arange(first, first + rows.num_rows, dtype=np.int64)
+        numbered = rows.append_column(ROW_ID, pa.array(ids)).append_column(VNODE, pa.array(vnodes_of(ids)))
+        return _signed(numbered, 1)
+
+    def _one_per_key(self, rows: pa.Table, *, first: bool) -> pa.Table:
+        """The first or last row of each key. A primary key has no NULLs and no nested types."""
+        key = list(self.schema.key)
+        numbered = rows.select(key).append_column(_SEQ, pa.array(range(rows.num_rows), pa.int64()))
+        chosen = numbered.group_by(key, use_threads=False).aggregate([(_SEQ, "min" if first else "max")])
+        indices = pc.array_sort_indices(chosen[f"{_SEQ}_{'min' if first else 'max'}"])
+        return rows.take(chosen[f"{_SEQ}_{'min' if first else 'max'}"].take(indices))
+
+    def _existing(self, version: RelationVersion, rows: pa.Table) -> pa.Table:
+        """The stored rows whose keys are among `rows`: stored columns and `_vnode`."""
+        columns = [*self.schema.names, VNODE]
+        if not version.base.files and not version.segments:
+            return shape(rows.select(columns).append_column(OP, pa.array([1] * rows.num_rows, pa.int8())), self.schema)[
+                0:0
+            ].select(columns)
+        key = list(self.schema.key)
+        conditions = [key_predicate(name, self.schema.column(name).type, rows[name]) for name in key]
+        predicate = " AND ".join(each for each in conditions if each) or None
+        with self.runtime.scope() as scope:
+            wanted = scope.view(self.runtime.spark.createDataFrame(rows.select(key)))
+            stored = scope.view(self.runtime.reader.weighted(version, predicate))
+            names = ", ".join(f"s.`{name}`" for name in (*columns, OP))
+            same = " AND ".join(f"s.`{name}` = k.`{name}`" for name in key)
+            found = scope.sql(
+                f"SELECT /*+ BROADCAST(k) */ {names} FROM {stored} s LEFT SEMI JOIN {wanted} k ON {same}"
+            ).toArrow()
+        return consolidate(shape(found, self.schema), self.schema.columns).select(columns)
+
+    def _without_keys(self, rows: pa.Table, existing: pa.Table) -> pa.Table:
+        key = list(self.schema.key)
+        taken = {tuple(row.values()) for row in existing.select(key).to_pylist()}
+        keep = [tuple(row.values()) not in taken for row in rows.select(key).to_pylist()]
+        return rows.filter(pa.array(keep, pa.bool_()))
+
+    def _update_if_not_null(self, rows: pa.Table, existing: pa.Table) -> pa.Table:
+        """Each row in turn fills the columns it has a value for."""
+        key, columns = list(self.schema.key), existing.column_names
+        now = {tuple(row[name] for name in key): row for row in existing.to_pylist()}
+        for row in rows.select(columns).to_pylist():
+            name = tuple(row[each] for each in key)
+            before = now.get(name, {})
+            now[name] = {c: row[c] if row[c] is not None else before.get(c) for c in columns}
+        new = pa.Table.from_pylist(list(now.values()), schema=existing.schema)
+        return pa.concat_tables([_signed(existing, -1), _signed(new, 1)])
+
+    # --- statements that have the table for themselves -----------------------------------------------
+
+    def _alone(self, version: RelationVersion, payload: object, epoch: Epoch) -> tuple[int, Changes | None]:
+        match payload:
+            case InsertFrame():
+                return self._insert_frame(version, payload.frame, epoch)
+            case UpdateRows():
+                frame = self._update_frame(self._evaluate(version, payload.query, payload.now_ms))
+                return self._write_update(version, frame, epoch)
+            case DeleteRows():
+                with self.runtime.scope() as scope:
+                    gone = scope.view(self._evaluate(version, payload.query, payload.now_ms))
+                    names = ", ".join(f"`{name}`" for name in self.schema.names)
+                    vnode = vnode_sql(self.schema.key)
+                    frame = scope.sql(
+                        f"SELECT {names}, {vnode} AS `{VNODE}`, cast(-1 as tinyint) AS `{OP}` FROM {gone}"
+                    )
+                changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=True)
+                return (changes.rows if changes else 0), changes
+            case _:
+                raise InvariantError(f"table {self.name!r} was handed {type(payload).__name__}")
+
+    def _evaluate(self, version: RelationVersion, query: BoundQuery, now_ms: int) -> DataFrame:
+        """The statement's query: this table as it is now, other relations as of the epoch before."""
+        with self.runtime.scope() as scope:
+            views: dict[str, str] = {}
+
+            def view_of(source: str) -> str:
+                if source not in views:
+                    relation = relation_of(source)
+                    at = version if relation == self.relation else self.runtime.versions.at(relation, version.epoch)
+                    views[source] = scope.view(self.runtime.reader.exact(at))
+                return views[source]
+
+            return typed(scope.sql(render(query.ast, view_of, now_ms)), query)
+
+    def _update_frame(self, matched: DataFrame) -> DataFrame:
+        """Old and new rows of an UPDATE as changes, with `_new` telling a row's two images apart."""
+        names = self.schema.names
+        with self.runtime.scope() as scope:
+            view = scope.view(matched)
+            images = []
+            for side, sign in (("old", -1), ("new", 1)):
+                row = ", ".join(f"'{name}', `{side}_{name}`" for name in names)
+                images.append(f"named_struct({row}, '{OP}', cast({sign} as tinyint))")
+            both = f"SELECT explode(array({', '.join(images)})) AS r FROM {view}"
+            flat = ", ".join(f"r.`{name}` AS `{name}`" for name in (*names, OP))
+            plain = ", ".join(f"`{name}`" for name in names)
+            vnode = vnode_sql(self.schema.key)
+            checked = ", ".join(self._checked(name, f"`{OP}` > 0") for name in names)
+            rows = f"SELECT {checked}, `{OP}` FROM (SELECT {flat} FROM ({both}))"
+            return scope.sql(f"SELECT {plain}, {vnode} AS `{VNODE}`, `{OP}` FROM ({rows})")
+
+    def _write_update(self, version: RelationVersion, frame: DataFrame, epoch: Epoch) -> tuple[int, Changes | None]:
+        table = self.runtime.collect(frame)
+        if table is None:
+            self._check_keys_stay(frame)
+            changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=False)
+            return (changes.rows // 2 if changes else 0), changes
+        self._check_new_keys(version, table)
+        count = int(pc.sum(pc.equal(table[OP], 1)).as_py() or 0)
+        return count, self.runtime.emit_table(self.relation, self.schema, table, epoch)
+
+    def _check_new_keys(self, version: RelationVersion, images: pa.Table) -> None:
+        """An UPDATE may move rows to other keys only if nobody else is there."""
+        key = list(self.schema.key)
+        old = images.filter(pc.equal(images[OP], -1))
+        new = images.filter(pc.equal(images[OP], 1))
+        left = {tuple(row.values()) for row in old.select(key).to_pylist()}
+        keys = [tuple(row.values()) for row in new.select(key).to_pylist()]
+        moved = pa.array([each not in left for each in keys], pa.bool_())
+        taken = None
+        if len(set(keys)) != len(keys):
+            taken = next(each for index, each in enumerate(keys) if each in keys[:index])
+        elif new.filter(moved).num_rows:
+            found = self._existing(version, new.filter(moved)).select(key).to_pylist()
+            taken = tuple(found[0].values()) if found else None
+        if taken is not None:
+            shown = ", ".join(str(value) for value in taken)
+            raise UniqueViolation(
+                f'duplicate key value violates the primary key of "{self.name}"',
+                detail=f"Key ({', '.join(key)})=({shown}) already exists.",
+            )
+
+    def _check_keys_stay(self, images: DataFrame) -> None:
+        """A large UPDATE must leave the keys as they are."""
+        key = ", ".join(f"`{name}`" for name in self.schema.key)
+        with self.runtime.scope() as scope:
+            view = scope.view(images)
+            moved = scope.sql(f"SELECT 1 FROM {view} GROUP BY {key} HAVING sum(`{OP}`) <> 0 OR count(*) <> 2 LIMIT 1")
+            if moved.count():
+                raise FeatureNotSupported(
+                    f'an UPDATE this large cannot change the primary key of "{self.name}"',
+                    hint="Update fewer rows at a time.",
+                )
+
+    def _insert_frame(self, version: RelationVersion, frame: DataFrame, epoch: Epoch) -> tuple[int, Changes | None]:
+        names = [column.name for column in self.schema.visible]
+        checked = frame.selectExpr(*(self._checked(name, "true") for name in names))
+        if self.has_row_ids:
+            tasks = max(checked.rdd.getNumPartitions(), 1)
+            first = self.row_ids.take(self.relation, tasks * TASK_RANGE)
+            numbered = checked.selectExpr("*", f"monotonically_increasing_id() + {first} AS `{ROW_ID}`")
+            stored = numbered.selectExpr(
+                "*", f"{vnode_sql(self.schema.key)} AS `{VNODE}`", f"cast(1 as tinyint) AS `{OP}`"
+            )
+            segments = self.runtime.writer.write_frame(self.relation, self.schema, stored, epoch, fresh=True)
+            changes = self.runtime.written(self.relation, self.schema, segments)
+            return (changes.rows if changes else 0), changes
+        return self._upsert_frame(version, checked, epoch)
+
+    def _upsert_frame(self, version: RelationVersion, rows: DataFrame, epoch: Epoch) -> tuple[int, Changes | None]:
+        key = ", ".join(f"`{name}`" for name in self.schema.key)
+        others = [name for name in self.schema.names if name not in self.schema.key]
+        pick = "min_by" if self.conflict is Conflict.IGNORE else "max_by"
+        numbered = rows.selectExpr("*", f"monotonically_increasing_id() AS `{_SEQ}`")
+        never_filled = not version.base.files and not version.segments
+        with self.runtime.scope() as scope:
+            view = scope.view(numbered)
+            if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
+                chosen = [f"max_by(`{c}`, `{_SEQ}`) FILTER (WHERE `{c}` IS NOT NULL) AS `{c}`" for c in others]
+            else:
+                whole = ", ".join(f"'{c}', `{c}`" for c in others) or "'_', 0"
+                chosen = [f"{pick}(named_struct({whole}), `{_SEQ}`) AS _row"]
+            grouped = f"SELECT {key}, {', '.join(chosen) or 'count(*)'} FROM {view} GROUP BY {key}"
+            if self.conflict is not Conflict.UPDATE_IF_NOT_NULL:
+                plain = ", ".join([key, *(f"_row.`{c}` AS `{c}`" for c in others)])
+                grouped = f"SELECT {plain} FROM ({grouped})"
+            vnode, order = vnode_sql(self.schema.key), ", ".join(f"`{name}`" for name in self.schema.names)
+            incoming = f"SELECT {order}, {vnode} AS `{VNODE}` FROM ({grouped})"
+            if never_filled:
+                frame = scope.sql(f"SELECT *, cast(1 as tinyint) AS `{OP}` FROM ({incoming})")
+                segments = self.runtime.writer.write_frame(self.relation, self.schema, frame, epoch, fresh=True)
+                changes = self.runtime.written(self.relation, self.schema, segments)
+                return (changes.rows if changes else 0), changes
+            stored = scope.view(self.runtime.reader.exact(version))
+            same = " AND ".join(f"n.`{name}` = o.`{name}`" for name in self.schema.key)
+            some = f"`{self.schema.key[0]}`"
+            new_row = ", ".join(f"'{name}', n.`{name}`" for name in (*self.schema.names, VNODE))
+            old_row = ", ".join(f"'{name}', o.`{name}`" for name in (*self.schema.names, VNODE))
+            if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
+                new_row = ", ".join(f"'{n}', coalesce(n.`{n}`, o.`{n}`)" for n in (*self.schema.names, VNODE))
+            joined = f"SELECT named_struct({new_row}) AS n, if(o.{some} IS NULL, null, named_struct({old_row})) AS o"
+            joined += f" FROM ({incoming}) n LEFT JOIN {stored} o ON {same}"
+            if self.conflict is Conflict.IGNORE:
+                joined = f"SELECT n, o FROM ({joined}) WHERE o IS NULL"
+            both = "filter(array(named_struct('s', -1, 'r', o), named_struct('s', 1, 'r', n)), e -> e.r is not null)"
+            columns = ", ".join(f"e.r.`{name}` AS `{name}`" for name in (*self.schema.names, VNODE))
+            frame = scope.sql(
+                f"SELECT {columns}, cast(e.s as tinyint) AS `{OP}` FROM (SELECT explode({both}) AS e FROM ({joined}))"
+            )
+            changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=False)
+        appeared = changes.rows if changes else 0
+        return appeared, changes
+
+    def _checked(self, name: str, when: str) -> str:
+        """The column, or an error at run time where it must not be NULL."""
+        column = self.schema.column(name)
+        if column.nullable:
+            return f"`{name}`"
+        message = null_message(name, self.name).replace("'", "\\'")
+        return f"if(`{name}` IS NULL AND {when}, raise_error('{message}'), `{name}`) AS `{name}`"
+
+
+def inserted_schema(schema: RelationSchema) -> pa.Schema:
+    """The Arrow schema of the rows of an `InsertRows`."""
+    fields = [pa.field(column.name, column.type.arrow) for column in schema.visible]
+    if schema.key != (ROW_ID,):
+        fields.append(pa.field(VNODE, pa.int16()))
+    return pa.schema(fields)
+
+
+def check_not_null(rows: pa.Table, schema: RelationSchema, table: str) -> None:
+    """Raises for the first column that must have a value and has none."""
+    for column in schema.visible:
+        if not column.nullable and rows[column.name].null_count:
+            raise NotNullViolation(
+                null_message(column.name, table), hint=f'Give "{column.name}" a value, or a DEFAULT in the table.'
+            )
+
+
+def null_message(column: str, table: str) -> str:
+    return f'null value in column "{column}" of relation "{table}" violates not-null constraint'
+
+
+def _signed(rows: pa.Table, sign: int) -> pa.Table:
+    return rows.append_column(OP, pa.array(np.full(rows.num_rows, sign, np.int8)))

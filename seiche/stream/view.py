@@ -1,0 +1,60 @@
+"""A materialized view as a job: its fragments, run in order at each barrier where an input changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.graph import Changes as AnyChanges
+from seiche.epoch.graph import Outcome, Request
+from seiche.errors import InvariantError
+from seiche.model import Epoch, JobId, RelationId
+from seiche.plan.algebra import Recompute
+from seiche.plan.fragments import Fragment
+from seiche.storage.changes import Changes
+from seiche.stream import fragment as fragments_
+from seiche.stream.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class ViewJob:
+    """Satisfies `seiche.epoch.graph.Job`."""
+
+    id: JobId
+    name: str
+    fragments: tuple[Fragment, ...]
+    runtime: Runtime
+
+    @property
+    def inputs(self) -> frozenset[RelationId]:
+        """The relations of others that it reads."""
+        return frozenset().union(*(each.inputs for each in self.fragments)) - self.outputs
+
+    @property
+    def outputs(self) -> frozenset[RelationId]:
+        return frozenset(each.relation for each in self.fragments)
+
+    def wants(self, barrier: Barrier) -> bool:
+        return any(isinstance(each.plan, Recompute) and each.plan.time_driven for each in self.fragments)
+
+    def run(self, barrier: Barrier, inputs: Mapping[RelationId, AnyChanges], requests: Sequence[Request]) -> Outcome:
+        if requests:
+            raise InvariantError(f"view {self.name!r} was handed a statement")
+        changes = {relation: each for relation, each in inputs.items() if isinstance(each, Changes)}
+        return Outcome(changes=self.advance(barrier.previous, barrier.epoch, changes))
+
+    def advance(self, before: Epoch, after: Epoch, inputs: Mapping[RelationId, Changes]) -> dict[RelationId, Changes]:
+        """Brings all fragments from one epoch to a later one; what changed is staged and returned."""
+        known = dict(inputs)
+        mine: dict[RelationId, Changes] = {}
+        for each in self.fragments:
+            relevant = {relation: known[relation] for relation in each.inputs if relation in known}
+            time_driven = isinstance(each.plan, Recompute) and each.plan.time_driven
+            if not relevant and not time_driven:
+                continue
+            result = fragments_.step(each, self.runtime, before, after, relevant)
+            if result is not None:
+                known[each.relation] = result
+                mine[each.relation] = result
+        return mine
