@@ -1,0 +1,316 @@
+"""The composition root: builds everything, in order, and takes it down again.
+
+    config ─ metadata store ─ lease ─ Spark ─ storage ─ jobs ─ coordinator ─ sessions
+
+Opening is recovery: it starts from the last committed epoch, sweeps files that nobody registered, plans the
+stored views again, and goes on with views that were being created.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from seiche.catalog.lease import LeaseHolder
+from seiche.catalog.objects import ObjectKind, ObjectStatus
+from seiche.catalog.rows import StoredState
+from seiche.catalog.store import MetadataStore
+from seiche.clock import Clock, SystemClock
+from seiche.config import Config
+from seiche.epoch.coordinator import Coordinator
+from seiche.epoch.graph import Graph, Job
+from seiche.epoch.report import EpochReport
+from seiche.errors import JavaNotUsable, LeaseLost, SeicheError
+from seiche.model import Epoch, JobId, RelationId
+from seiche.session.database import Database, maintenance_policy, relation_schemas
+from seiche.session.result import Result
+from seiche.session.run import Session
+from seiche.storage.base import IcebergBases
+from seiche.storage.files import DataFolder
+from seiche.storage.relation import RelationReader
+from seiche.storage.retention import Pins, Trash, sweep
+from seiche.storage.segments import SegmentCache, SegmentWriter
+from seiche.storage.versions import Versions
+from seiche.stream.backfill.snapshot import BackfillState
+from seiche.stream.checkpoint import Checkpoints
+from seiche.stream.maintenance import Maintenance
+from seiche.stream.rowids import RowIds
+from seiche.stream.runtime import Limits, Runtime
+
+log = logging.getLogger("seiche")
+
+SEGMENT_CACHE_BYTES = 256 * 1024 * 1024
+
+# Statements nest deeper than Python's default allows for.
+RECURSION_LIMIT = 10_000
+
+
+class Engine:
+    """A running database. Close it, or use it as a context manager."""
+
+    def __init__(self, config: Config, spark: SparkSession | None = None, clock: Clock | None = None) -> None:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
+        self._closed = threading.Event()
+        self._undo: list[Callable[[], object]] = []
+        self._clock = clock or SystemClock()
+        try:
+            self._open(config, spark)
+        except BaseException:
+            self._take_down()
+            raise
+        self._default = self.session()
+
+    # --- what users do -------------------------------------------------------------------------------
+
+    def session(self) -> Session:
+        """A conversation of its own, with its own variables."""
+        return Session(self.database)
+
+    def sql(self, text: str) -> Result:
+        """Runs a text; the result of its last statement."""
+        return self._default.run(text)[-1]
+
+    def execute(self, text: str) -> list[Result]:
+        """Runs a text; the results of all its statements, rows fetched."""
+        return self._default.execute(text)
+
+    def table(self, name: str) -> DataFrame:
+        """A relation at the committed epoch, as a Spark frame."""
+        return self._default.table(name)
+
+    def insert(self, name: str, rows: Any) -> int:
+        """Inserts a Spark frame, an Arrow table, or rows as tuples or dictionaries; returns how many.
+
+        Returns when they are durable, and visible in every view.
+        """
+        return self._default.insert(name, rows)
+
+    def cancel(self) -> None:
+        self._default.cancel()
+
+    def names(self) -> list[str]:
+        return self._default.names()
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.database.runtime.spark
+
+    @property
+    def config(self) -> Config:
+        return self.database.config
+
+    @property
+    def committed_epoch(self) -> Epoch:
+        return self.database.runtime.versions.committed_epoch
+
+    def on_epoch(self, listener: Callable[[EpochReport], None]) -> None:
+        """Calls the listener after every epoch, on the coordinator's thread."""
+        self.database.coordinator.add_listener(listener)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends after a checkpoint. A second call does nothing."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._take_down()
+
+    # --- building ------------------------------------------------------------------------------------
+
+    def _open(self, config: Config, spark: SparkSession | None) -> None:
+        folder = DataFolder(str(config.data_dir))
+        store = MetadataStore.open(config.metadata_address, clock=self._clock)
+        self._undo.append(store.close)
+        holder = LeaseHolder.this_process(self._clock.now_ms(), "seiche")
+        store.acquire_lease(holder, config.lease_ttl_ms)
+        self._undo.append(store.release_lease)
+        self._renew_lease_beside(store, config.lease_ttl_ms)
+
+        state = store.load()
+        config = config.with_stored(state.settings)
+        logging.getLogger("seiche").setLevel(config.log_level.upper())
+        session, owned = _spark_session(config, spark)
+        if owned:
+            self._undo.append(session.stop)
+
+        versions = Versions()
+        versions.load(state.committed_epoch, relation_schemas(state.catalog), state.bases.values(), state.segments)
+        bases = IcebergBases(store.iceberg_uri, folder)
+        self._undo.append(bases.close)
+        orphans = sweep(folder, versions, bases)
+        if orphans:
+            log.info("swept %d files that no checkpoint registered", len(orphans))
+
+        writer = SegmentWriter(folder, SegmentCache(SEGMENT_CACHE_BYTES))
+        reader = RelationReader(session, folder, writer)
+        limits = Limits(config.inline_rows_max, config.inline_bytes_max)
+        runtime = Runtime(session, versions, reader, writer, limits)
+        row_ids = RowIds(state.row_counters)
+        pins, trash = Pins(state.pins), Trash(folder)
+        maintenance = Maintenance(runtime, store, bases, folder, pins, trash, self._clock, maintenance_policy(config))
+        coordinator = Coordinator(
+            Checkpoints(store, versions, writer, folder, trash, row_ids),
+            clock=self._clock,
+            barrier_interval_ms=config.barrier_interval_ms,
+            checkpoint_frequency=config.checkpoint_frequency,
+        )
+        self.database = Database(
+            config,
+            self._clock,
+            store,
+            runtime,
+            row_ids,
+            pins,
+            trash,
+            maintenance,
+            coordinator,
+            state.catalog,
+            dict(state.settings),
+        )
+        self._start(state)
+
+    def _start(self, state: StoredState) -> None:
+        database = self.database
+        catalog = state.catalog
+        jobs: list[Job] = [database.table_job(table) for table in catalog.objects(ObjectKind.TABLE)]
+        unfinished = []
+        for view in catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+            job = database.view_job(view, catalog)
+            if view.status is ObjectStatus.CREATED:
+                jobs.append(job)
+            else:
+                unfinished.append((view, job))
+        database.maintenance.start()
+        self._undo.append(database.maintenance.stop)
+        database.coordinator.add_listener(database.on_epoch)
+        database.coordinator.start(Graph(jobs), state.committed_epoch)
+        self._undo.append(lambda: database.coordinator.stop(checkpoint=True))
+        self._undo.append(self._stop_backfills)
+        for view, job in unfinished:
+            stored = BackfillState.from_json(state.progress[JobId(view.id)])
+            log.info("creation of %s goes on", view.name)
+            database.start_backfill(view, job, stored)
+        database.maintenance.note(RelationId(each) for each in database.runtime.versions.relations())
+
+    def _stop_backfills(self) -> None:
+        for backfill in list(self.database.backfills.values()):
+            backfill.cancel()
+
+    def _renew_lease_beside(self, store: MetadataStore, ttl_ms: int) -> None:
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(ttl_ms / 3000):
+                try:
+                    store.renew_lease()
+                except LeaseLost as error:
+                    log.error("%s", error)
+                    return
+                except SeicheError as error:  # tried again before the lease runs out
+                    log.warning("lease could not be renewed: %s", error.message)
+
+        thread = threading.Thread(target=renew, name="lease", daemon=True)
+        thread.start()
+
+        def stop() -> None:
+            ended.set()
+            thread.join()
+
+        self._undo.append(stop)
+
+    def _take_down(self) -> None:
+        while self._undo:
+            undo = self._undo.pop()
+            try:
+                undo()
+            except SeicheError as error:  # the rest has to be closed all the same
+                log.warning("closing: %s", error)
+
+
+def connect(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    config: Config | None = None,
+    spark: SparkSession | None = None,
+    **settings: Any,
+) -> Engine:
+    """Opens the database in a folder, creating it if it is new.
+
+    `settings` are those of `seiche.config.Config`. With `spark` an existing session's Spark is used, in a session
+    of its own, and left running afterwards.
+    """
+    if config is None:
+        arguments = dict(settings)
+        if folder is not None:
+            arguments["data_dir"] = str(folder)
+        config = Config.load(arguments=arguments)
+    elif folder is not None or settings:
+        raise TypeError("give either a config, or a folder and settings")
+    return Engine(config, spark)
+
+
+def _spark_session(config: Config, given: SparkSession | None) -> tuple[SparkSession, bool]:
+    """A session with the SQL settings that Seiche relies on, and whether Spark is ours to stop."""
+    cores = os.cpu_count() or 1
+    partitions = config.shuffle_partitions or cores
+    sql_conf = {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+        "spark.sql.timestampType": "TIMESTAMP_LTZ",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.sql.parquet.pushdown.inFilterThreshold": "200",
+        "spark.sql.legacy.parquet.nanosAsLong": "false",
+    }
+    static = ("spark.sql.codegen.cache.maxEntries",)
+    if given is not None:
+        session = given.newSession()
+        for name, value in sql_conf.items():
+            if name not in static:
+                session.conf.set(name, value)
+        return session, False
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(config.master).appName("seiche")
+    for name, value in {
+        **sql_conf,
+        "spark.driver.memory": config.driver_memory,
+        "spark.driver.maxResultSize": f"{max(config.inline_bytes_max * 2 // (1024 * 1024), 64)}m",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        "spark.log.level": "ERROR",
+        "spark.sql.warehouse.dir": str(Path(config.data_dir).absolute() / "warehouse"),
+        **config.spark_conf,
+    }.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate(), True
+    except Exception as error:  # the JVM did not come up: many ways to fail, one to tell
+        raise JavaNotUsable(
+            "Spark could not be started",
+            detail=str(error).splitlines()[0] if str(error) else type(error).__name__,
+            hint="Run `seiche doctor`: it checks Java and tells what to install.",
+        ) from error
+
+
+__all__ = ["Engine", "connect"]

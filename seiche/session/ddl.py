@@ -1,0 +1,546 @@
+"""CREATE, DROP and ALTER: commands that take effect at a barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus, Schema, User
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.checkpoint import Effect
+from seiche.epoch.graph import Graph
+from seiche.errors import (
+    DuplicateColumn,
+    DuplicateObject,
+    FeatureNotSupported,
+    InvalidDefinition,
+    InvariantError,
+    UndefinedColumn,
+    UndefinedObject,
+    nearest,
+)
+from seiche.model import EPOCH, OP, ROW_ID, VNODE, Column, JobId, ObjectId, RelationId, RelationSchema
+from seiche.plan.algebra import Plan, Recompute
+from seiche.plan.fragments import Fragment, count_internal, cut
+from seiche.session.database import PLAN_VERSION, Database
+from seiche.session.names import CatalogNames
+from seiche.session.variables import Variables
+from seiche.sql import statements as ast
+from seiche.sql.bind import OutputColumn, Settings, bind_expression, bind_query
+from seiche.stream.backfill.snapshot import BackfillState, SnapshotBackfill, pin_holder, pins_at
+from seiche.stream.table import Conflict
+from seiche.stream.view import ViewJob
+from seiche.types import BIGINT, Kind
+
+RESERVED_COLUMNS = (VNODE, OP, EPOCH, ROW_ID)
+
+_KINDS = {
+    ast.ObjectKind.TABLE: ObjectKind.TABLE,
+    ast.ObjectKind.VIEW: ObjectKind.VIEW,
+    ast.ObjectKind.MATERIALIZED_VIEW: ObjectKind.MATERIALIZED_VIEW,
+    ast.ObjectKind.INDEX: ObjectKind.INDEX,
+    ast.ObjectKind.SOURCE: ObjectKind.SOURCE,
+    ast.ObjectKind.SINK: ObjectKind.SINK,
+    ast.ObjectKind.FUNCTION: ObjectKind.FUNCTION,
+    ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _CatalogCommand:
+    """A command that makes a new catalog, and maybe a new graph; `work` runs on the coordinator's thread."""
+
+    database: Database
+    work: Callable[[Catalog, Graph, Barrier], tuple[Catalog, Graph, Checkpoint, Any, Callable[[], None] | None]]
+
+    def apply(self, graph: Graph, barrier: Barrier) -> Effect:
+        old = self.database.catalog_at(barrier)
+        new, changed, extra, value, then = self.work(old, graph, barrier)
+        part, make_current = self.database.change_catalog(barrier, new)
+
+        def publish() -> None:
+            make_current()
+            if then is not None:
+                then()
+
+        return Effect(changed, part.merge(extra), value, publish)
+
+
+class Ddl:
+    """Statements that change what exists, for one session."""
+
+    def __init__(self, database: Database, variables: Variables, wait: Callable[[Future[Any]], Any]) -> None:
+        self._database = database
+        self._variables = variables
+        self._wait = wait
+
+    # --- tables --------------------------------------------------------------------------------------
+
+    def create_table(self, statement: ast.CreateTable, text: str) -> str | None:
+        """Creates a table; a notice when it was there already."""
+        name, schema = self._place(statement.name)
+        if statement.if_not_exists and self._exists(schema, name):
+            return f'relation "{name}" already exists, skipping'
+        columns, relation = _table_shape(statement)
+        self._check_table_expressions(statement, columns)
+        properties: dict[str, Any] = {"options": dict(statement.options)}
+        if statement.on_conflict is not None:
+            properties["on_conflict"] = Conflict(statement.on_conflict.value).value
+        properties["primary_key"] = list(statement.primary_key)
+        table = self._object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
+        self._run(self._adding_table(table))
+        return None
+
+    def create_table_as(
+        self, statement: ast.CreateTableAs, columns: tuple[OutputColumn, ...]
+    ) -> ast.CreateTable | None:
+        """The CREATE TABLE that CREATE TABLE AS begins with; None when the table exists and may."""
+        name, schema = self._place(statement.name)
+        if statement.if_not_exists and self._exists(schema, name):
+            return None
+        names = statement.columns or tuple(column.name for column in columns)
+        if len(names) != len(columns):
+            raise InvalidDefinition(f"{len(names)} column names were given for {len(columns)} columns")
+        types = [column.type if column.type.kind is not Kind.NULL else None for column in columns]
+        if None in types:
+            raise InvalidDefinition(
+                f'column "{names[types.index(None)]}" has no type', hint="Cast the NULL to the type you want."
+            )
+        return ast.CreateTable(
+            statement.name,
+            tuple(ast.ColumnDef(n, t) for n, t in zip(names, types, strict=True) if t is not None),
+            if_not_exists=statement.if_not_exists,
+            append_only=statement.append_only,
+            on_conflict=statement.on_conflict,
+            options=statement.options,
+        )
+
+    def _adding_table(self, table: CatalogObject) -> _CatalogCommand:
+        database = self._database
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            changed = catalog.with_objects(table)
+            assert table.relation is not None
+            database.runtime.versions.add_relation(RelationId(table.id), table.relation)
+            return changed, graph.with_job(database.table_job(table)), Checkpoint(), None, None
+
+        return _CatalogCommand(database, work)
+
+    def _check_table_expressions(self, statement: ast.CreateTable, columns: tuple[Column, ...]) -> None:
+        """Defaults and generated columns must make sense before the table exists."""
+        settings = Settings(timezone="UTC", now_ms=0, strict=True)
+        plain = tuple(column for column in columns if column.generated is None)
+        for column in statement.columns:
+            if column.default is not None:
+                bind_expression(column.default.tree, (), settings)
+            if column.generated is not None:
+                bind_expression(column.generated.tree, plain, settings)
+
+    # --- views ---------------------------------------------------------------------------------------
+
+    def create_view(self, statement: ast.CreateView, text: str) -> str | None:
+        name, schema = self._place(statement.name)
+        existing = self._database.catalog.try_find((schema, name))
+        if existing is not None and statement.if_not_exists:
+            return f'relation "{name}" already exists, skipping'
+        names = CatalogNames(self._database.catalog, self._variables.search_path)
+        bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=0, strict=True))
+        shown = _named(statement.columns, bound.columns)
+        columns = tuple(Column(name_, column.type) for name_, column in zip(shown, bound.columns, strict=True))
+        view = self._object(
+            ObjectKind.VIEW, schema, name, text, columns, None, {"search_path": list(self._variables.search_path)}
+        )
+        view = replace(view, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
+        if statement.or_replace and existing is not None:
+            view = self._replacing(existing, view)
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            return catalog.with_objects(view), graph, Checkpoint(), None, None
+
+        self._run(_CatalogCommand(self._database, work))
+        return None
+
+    def _replacing(self, existing: CatalogObject, view: CatalogObject) -> CatalogObject:
+        if existing.kind is not ObjectKind.VIEW:
+            raise DuplicateObject(f"{existing} is not a view", hint="Drop it first, or choose another name.")
+        old, new = existing.columns, view.columns
+        if len(new) < len(old) or any(a.name != b.name or a.type != b.type for a, b in zip(old, new, strict=False)):
+            raise InvalidDefinition(
+                f'view "{existing.name}" would lose or change columns that others may use',
+                hint="Columns may only be added at the end. Drop the view and create it again to change them.",
+            )
+        return replace(view, id=existing.id)
+
+    def explain(self, statement: ast.CreateMaterializedView) -> tuple[Fragment, ...]:
+        """The fragments that a view would have; internal relations have negative ids."""
+        plan = self._database.view_plan(statement, self._database.catalog, self._variables.search_path)
+        numbers = iter(range(-2, -10_000, -1))
+        return cut(plan, RelationId(-1), lambda: RelationId(next(numbers)))
+
+    def create_materialized_view(
+        self, statement: ast.CreateMaterializedView, text: str
+    ) -> tuple[SnapshotBackfill | None, str | None]:
+        """Registers the view and starts to build it; the caller decides whether to wait."""
+        name, schema = self._place(statement.name)
+        if statement.if_not_exists and self._exists(schema, name):
+            return None, f'relation "{name}" already exists, skipping'
+        if self._exists(schema, name):
+            raise DuplicateObject(f'relation "{name}" already exists', hint="Drop it first, or choose another name.")
+        incremental = _options(statement.options)
+        if statement.emit_on_window_close:
+            raise FeatureNotSupported("EMIT ON WINDOW CLOSE is not supported yet")
+        catalog = self._database.catalog
+        names = CatalogNames(catalog, self._variables.search_path)
+        bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=None, strict=False))
+        _named(statement.columns, bound.columns)
+        if bound.volatile:
+            raise FeatureNotSupported(
+                f"function {bound.volatile[0]}() cannot be used in a materialized view",
+                detail="Its answer changes from call to call, so the view could never equal its query.",
+                hint="Store the value in a table's column with a DEFAULT, and read that.",
+            )
+        if names.system:
+            raise FeatureNotSupported(f'materialized view "{name}" cannot read system view "{names.system[0]}"')
+        plan = self._database.view_plan(statement, catalog, self._variables.search_path)
+        if incremental == "strict" and isinstance(plan, Recompute):
+            raise FeatureNotSupported(
+                f'materialized view "{name}" would be recomputed in full',
+                detail=f"{plan.reason.sentence} (reason code: {plan.reason.code})",
+                hint="Leave out incremental = 'strict' to accept that, or rewrite the query.",
+            )
+        self._check_hidden_names(plan)
+        view, internal = self._view_objects(statement, text, schema, name, plan, names)
+        backfill = self._run(self._adding_view(view, internal))
+        return backfill, None
+
+    def _check_hidden_names(self, plan: Plan) -> None:
+        visible = [field.name for field in plan.fields if not field.hidden]
+        for column in visible:
+            if column in RESERVED_COLUMNS:
+                raise _reserved(column)
+        try:
+            cut(plan, RelationId(0), lambda: RelationId(0))
+        except InvariantError as error:
+            if "repeats a column" not in error.message:
+                raise
+            raise InvalidDefinition(
+                "a column of the view has a name that its stored state uses",
+                detail=error.message,
+                hint="Choose a name that does not begin with an underscore.",
+            ) from error
+
+    def _view_objects(
+        self,
+        statement: ast.CreateMaterializedView,
+        text: str,
+        schema: str,
+        name: str,
+        plan: Plan,
+        names: CatalogNames,
+    ) -> tuple[CatalogObject, list[CatalogObject]]:
+        ids = iter(self._database.store.allocate_ids(1 + count_internal(plan)))
+        view_id = RelationId(next(ids))
+        fragments = cut(plan, view_id, lambda: RelationId(next(ids)))
+        shape = fragments[-1].schema
+        properties = {
+            "options": dict(statement.options),
+            "search_path": list(self._variables.search_path),
+            "plan_version": PLAN_VERSION,
+        }
+        view = CatalogObject(
+            ObjectId(view_id),
+            ObjectKind.MATERIALIZED_VIEW,
+            name,
+            text,
+            columns=shape.visible,
+            relation=shape,
+            schema=schema,
+            status=ObjectStatus.CREATING,
+            properties=properties,
+            dependencies=frozenset(ObjectId(each) for each in names.mentioned),
+            created_ms=self._database.clock.now_ms(),
+        )
+        internal = [
+            CatalogObject(
+                ObjectId(each.relation),
+                ObjectKind.INTERNAL,
+                f"__internal_{name}_{each.relation}",
+                "",
+                columns=each.schema.columns,
+                relation=each.schema,
+                schema=schema,
+                parent=view.id,
+                created_ms=view.created_ms,
+            )
+            for each in fragments[:-1]
+        ]
+        return view, internal
+
+    def _adding_view(self, view: CatalogObject, internal: list[CatalogObject]) -> _CatalogCommand:
+        database = self._database
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            for each in view.dependencies:
+                if each not in catalog.by_id:
+                    raise UndefinedObject(f'a relation that "{view.name}" reads was dropped meanwhile')
+            changed = catalog.with_objects(view, *internal)
+            job = database.view_job(view, changed)
+            for fragment in job.fragments:
+                database.runtime.versions.add_relation(fragment.relation, fragment.schema)
+            database.runtime.versions.set_independent(job.outputs, True)
+            pins = pins_at(job, barrier.epoch)
+            state = BackfillState(barrier.epoch)
+            extra = Checkpoint(put_pins=pins, put_progress={job.id: state.to_json()})
+
+            def publish() -> None:
+                database.pins.put(pins)
+                database.start_backfill(view, job, state)
+
+            return changed, graph, extra, job, publish
+
+        return _CatalogCommand(database, work)
+
+    # --- schemas and users ---------------------------------------------------------------------------
+
+    def create_schema(self, statement: ast.CreateSchema) -> str | None:
+        name = statement.name.name
+        if statement.if_not_exists and self._database.catalog.try_schema(name) is not None:
+            return f'schema "{name}" already exists, skipping'
+        (number,) = self._database.store.allocate_ids(1)
+        new = Schema(ObjectId(number), "dev", name, statement.owner or "root")
+        self._change(lambda catalog: catalog.with_schema(new))
+        return None
+
+    def create_user(self, statement: ast.CreateUser) -> None:
+        if statement.password is not None:
+            raise FeatureNotSupported("passwords are not supported yet", hint="Create the user without one.")
+        (number,) = self._database.store.allocate_ids(1)
+        words = set(statement.options)
+        user = User(
+            ObjectId(number),
+            statement.name,
+            superuser="superuser" in words,
+            can_login="nologin" not in words,
+            create_db="createdb" in words,
+            create_user="createuser" in words,
+        )
+        self._change(lambda catalog: catalog.with_user(user))
+
+    # --- dropping and renaming -----------------------------------------------------------------------
+
+    def drop(self, statement: ast.Drop) -> list[str]:
+        """Drops objects; notices for those that were not there."""
+        notices: list[str] = []
+        match statement.kind:
+            case ast.ObjectKind.SCHEMA:
+                for each in statement.names:
+                    self._drop_schema(each.name, statement, notices)
+                return notices
+            case ast.ObjectKind.USER:
+                for each in statement.names:
+                    if statement.if_exists and all(user.name != each.name for user in self._database.catalog.users):
+                        notices.append(f'user "{each.name}" does not exist, skipping')
+                        continue
+                    self._change(lambda catalog, name=each.name: catalog.without_user(name))  # type: ignore[misc]
+                return notices
+            case kind if kind in _KINDS:
+                wanted = _KINDS[kind]
+            case kind:
+                raise FeatureNotSupported(f"DROP {kind.value.upper()} is not supported yet")
+        targets = []
+        for each in statement.names:
+            found = self._database.catalog.try_find(each.parts, search_path=self._variables.search_path)
+            if found is None and statement.if_exists:
+                notices.append(f'{wanted.value} "{each}" does not exist, skipping')
+                continue
+            targets.append(
+                self._database.catalog.find(
+                    each.parts, search_path=self._variables.search_path, kinds=(wanted,), action="DROP"
+                )
+            )
+        if targets:
+            doomed = self._database.catalog.plan_drop([each.id for each in targets], cascade=statement.cascade)
+            notices += self._cascade_notices(doomed, [each.id for each in targets])
+            self.drop_objects([each.id for each in targets], cascade=statement.cascade)
+        return notices
+
+    def _cascade_notices(self, doomed: tuple[ObjectId, ...], named: list[ObjectId]) -> list[str]:
+        others = [self._database.catalog.get(each) for each in doomed if each not in named]
+        return [f"drop cascades to {each}" for each in others if each.kind is not ObjectKind.INTERNAL]
+
+    def drop_objects(self, ids: list[ObjectId], *, cascade: bool) -> None:
+        """Drops objects with what belongs to them; a view that is still being built stops first."""
+        database = self._database
+        for doomed in database.catalog.plan_drop(ids, cascade=cascade):
+            backfill = database.forget_backfill(JobId(doomed))
+            if backfill is not None:
+                backfill.cancel()
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            gone = catalog.plan_drop([each for each in ids if each in catalog.by_id], cascade=cascade)
+            items = [catalog.get(each) for each in gone]
+            for item in items:
+                if JobId(item.id) in graph:
+                    graph = graph.without_job(JobId(item.id))
+            stored = [RelationId(item.id) for item in items if item.relation is not None]
+            holders = frozenset(pin_holder(JobId(each)) for each in gone)
+
+            def publish() -> None:
+                database.pins.drop(holders)
+                for relation in stored:
+                    database.runtime.versions.drop_relation(relation)
+                database.maintenance.forget(stored)
+
+            progress: Mapping[JobId, None] = {JobId(each): None for each in gone}
+            return catalog.without(gone), graph, Checkpoint(drop_pins=holders, put_progress=progress), None, publish
+
+        self._run(_CatalogCommand(database, work))
+
+    def _drop_schema(self, name: str, statement: ast.Drop, notices: list[str]) -> None:
+        catalog = self._database.catalog
+        if statement.if_exists and catalog.try_schema(name) is None:
+            notices.append(f'schema "{name}" does not exist, skipping')
+            return
+        catalog.schema(name)
+        inside = [each.id for each in catalog.objects() if each.schema == name and each.kind is not ObjectKind.INTERNAL]
+        if inside and statement.cascade:
+            notices += self._cascade_notices(catalog.plan_drop(inside, cascade=True), [])
+            self.drop_objects(inside, cascade=True)
+        self._change(lambda current: current.without_schema(name))
+
+    def rename(self, statement: ast.Rename) -> None:
+        kind = _KINDS.get(statement.kind)
+        if kind is None:
+            raise FeatureNotSupported(f"ALTER {statement.kind.value.upper()} RENAME is not supported yet")
+        found = self._database.catalog.find(
+            statement.name.parts, search_path=self._variables.search_path, kinds=(kind,), action="ALTER"
+        )
+        users = self._database.catalog.dependants(found.id)
+        if users:
+            raise FeatureNotSupported(
+                f"{found} cannot be renamed while others read it",
+                detail="Read by " + ", ".join(str(each) for each in users) + ".",
+                hint="Their definitions name it; drop and create them again afterwards.",
+            )
+        if found.kind is not ObjectKind.TABLE:
+            raise FeatureNotSupported(
+                f"{found} cannot be renamed yet", hint="Drop it and create it under the new name."
+            )
+        self._change(lambda catalog: catalog.with_objects(replace(catalog.get(found.id), name=statement.new_name)))
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _change(self, change: Callable[[Catalog], Catalog]) -> None:
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            return change(catalog), graph, Checkpoint(), None, None
+
+        self._run(_CatalogCommand(self._database, work))
+
+    def _run(self, command: _CatalogCommand) -> Any:
+        value = self._wait(self._database.coordinator.command(command))
+        return self._database.backfills.get(value.id) if isinstance(value, ViewJob) else value
+
+    def _exists(self, schema: str, name: str) -> bool:
+        return self._database.catalog.try_find((schema, name)) is not None
+
+    def _place(self, name: ast.ObjectName) -> tuple[str, str]:
+        """The name and the schema of something new."""
+        if name.database is not None and name.database != "dev":
+            raise FeatureNotSupported("objects can only be created in the database of the session")
+        schema = name.schema or self._variables.search_path[0]
+        self._database.catalog.schema(schema)
+        return name.name, schema
+
+    def _object(
+        self,
+        kind: ObjectKind,
+        schema: str,
+        name: str,
+        text: str,
+        columns: tuple[Column, ...],
+        relation: RelationSchema | None,
+        properties: dict[str, Any],
+    ) -> CatalogObject:
+        if self._exists(schema, name) and kind is not ObjectKind.VIEW:
+            raise DuplicateObject(f'relation "{name}" already exists', hint="Drop it first, or choose another name.")
+        (number,) = self._database.store.allocate_ids(1)
+        return CatalogObject(
+            ObjectId(number),
+            kind,
+            name,
+            text,
+            columns=columns,
+            relation=relation,
+            schema=schema,
+            properties=properties,
+            created_ms=self._database.clock.now_ms(),
+        )
+
+
+def _options(options: ast.Options) -> str:
+    known = {"incremental"}
+    incremental = "auto"
+    for name, value in options:
+        if name not in known:
+            raise FeatureNotSupported(f'option "{name}" is not supported yet', hint=nearest(name, known))
+        if value not in ("auto", "strict"):
+            raise InvalidDefinition(f"incremental must be 'auto' or 'strict', not '{value}'")
+        incremental = value
+    return incremental
+
+
+def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...]) -> tuple[str, ...]:
+    """The names of a view's columns, which must differ."""
+    if wanted and len(wanted) != len(columns):
+        raise InvalidDefinition(
+            f"{len(wanted)} column names were given for {len(columns)} columns", hint="Name each column once."
+        )
+    names = wanted or tuple(column.name for column in columns)
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise DuplicateColumn(f'column "{name}" specified more than once', hint="Give one of them an alias.")
+        if columns[index].type.kind is Kind.NULL:
+            raise InvalidDefinition(f'column "{name}" has no type', hint="Cast the NULL to the type you want.")
+    return names
+
+
+def _table_shape(statement: ast.CreateTable) -> tuple[tuple[Column, ...], RelationSchema]:
+    if statement.watermarks:
+        raise FeatureNotSupported("WATERMARK is not supported yet")
+    columns = []
+    for column in statement.columns:
+        if column.name in RESERVED_COLUMNS:
+            raise _reserved(column.name)
+        columns.append(
+            Column(
+                column.name,
+                column.type,
+                nullable=column.nullable and column.name not in statement.primary_key,
+                default=column.default.text if column.default is not None else None,
+                generated=column.generated.text if column.generated is not None else None,
+            )
+        )
+    names = [column.name for column in columns]
+    for name in statement.primary_key:
+        if name not in names:
+            raise UndefinedColumn(f'column "{name}" named in key does not exist', hint=nearest(name, names))
+        if not next(c for c in columns if c.name == name).type.is_hashable:
+            raise InvalidDefinition(f'column "{name}" cannot be part of a primary key', hint="Use a plain type.")
+    if statement.append_only and statement.primary_key and statement.on_conflict is not ast.ConflictRule.IGNORE:
+        raise InvalidDefinition(
+            "an append-only table cannot overwrite rows",
+            hint="Leave out PRIMARY KEY, or add ON CONFLICT IGNORE.",
+        )
+    visible = tuple(columns)
+    if statement.primary_key:
+        return visible, RelationSchema(visible, statement.primary_key, statement.append_only)
+    row_id = Column(ROW_ID, BIGINT, hidden=True, nullable=False)
+    return visible, RelationSchema((*visible, row_id), (ROW_ID,), statement.append_only)
+
+
+def _reserved(name: str) -> InvalidDefinition:
+    return InvalidDefinition(f'column name "{name}" is reserved', hint="Choose another name.")

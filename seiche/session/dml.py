@@ -1,0 +1,248 @@
+"""INSERT, UPDATE and DELETE.
+
+An insert is evaluated before it enters an epoch: what is wrong with it fails it alone. Its rows wait on the driver
+if they are few, and stay with the executors if they are many. UPDATE and DELETE are evaluated inside their epoch,
+against the newest rows. All of them are acknowledged when their epoch is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn, nearest
+from seiche.model import OP, VNODE, JobId, RelationId, RelationSchema
+from seiche.query import open_scope, render, select, typed
+from seiche.session.database import Database
+from seiche.session.names import CatalogNames
+from seiche.session.variables import Variables
+from seiche.sql import statements as ast
+from seiche.sql.bind import (
+    BoundQuery,
+    BoundRelation,
+    Settings,
+    bind_delete,
+    bind_insert,
+    bind_returning,
+    bind_update,
+)
+from seiche.sql.failures import translate_spark_error
+from seiche.sql.parse import parse_query
+from seiche.storage.changes import empty
+from seiche.stream.runtime import vnode_sql
+from seiche.stream.table import (
+    DeleteRows,
+    InsertFrame,
+    InsertRows,
+    Payload,
+    UpdateRows,
+    Written,
+    check_not_null,
+    inserted_schema,
+)
+
+RETURNING_SOURCE = "returning_rows"
+
+
+class Dml:
+    """Statements that write rows, for one session."""
+
+    def __init__(
+        self,
+        database: Database,
+        variables: Variables,
+        now_ms: int,
+        wait: Callable[[Future[Any]], Any],
+    ) -> None:
+        self._database = database
+        self._variables = variables
+        self._names = CatalogNames(database.catalog, variables.search_path)
+        self._settings = Settings(timezone=variables.get("timezone"), now_ms=now_ms, strict=True)
+        self._now_ms = now_ms
+        self._wait = wait
+
+    def table(self, name: ast.ObjectName) -> CatalogObject:
+        return self._database.catalog.find(
+            name.parts, search_path=self._variables.search_path, kinds=(ObjectKind.TABLE,)
+        )
+
+    def insert(self, statement: ast.Insert) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
+        table = self.table(statement.table)
+        target = self._target(table)
+        returning = self._returning(statement.returning, target, None)
+        columns = statement.columns or None
+        query = statement.source.tree if statement.source is not None else None
+        bound = bind_insert(target, columns, query, self._names, self._settings)
+        return self.insert_frame(table, self._evaluated(bound), returning)
+
+    def insert_frame(
+        self, table: CatalogObject, frame: DataFrame, returning: BoundQuery | None = None
+    ) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
+        """Inserts a frame that has exactly the table's visible columns."""
+        shape = _shape(table)
+        rows = None if self._is_large(frame) else self._collected(table, frame)
+        if rows is None:
+            if returning is not None:
+                raise FeatureNotSupported("RETURNING of an insert this large is not supported yet")
+            with self._database.gate(RelationId(table.id)).alone():
+                return self._submit(table, InsertFrame(frame)).rows, None
+        check_not_null(rows, shape, table.name)
+        shown = None
+        if returning is not None:
+            plain = rows.select([column.name for column in shape.visible])
+            shown = (returning, self._database.runtime.spark.createDataFrame(plain))
+        if rows.num_rows == 0:
+            return 0, shown
+        with self._database.gate(RelationId(table.id)).shared():
+            return self._submit(table, InsertRows(rows)).rows, shown
+
+    def insert_table(self, table: CatalogObject, rows: pa.Table) -> int:
+        """Inserts Arrow rows whose columns are among the table's; missing ones get their defaults."""
+        shape = _shape(table)
+        visible = [column.name for column in shape.visible]
+        for name in rows.column_names:
+            if name not in visible:
+                raise UndefinedColumn(
+                    f'column "{name}" of relation "{table.name}" does not exist', hint=nearest(name, visible)
+                )
+        plain = set(visible) == set(rows.column_names) and all(
+            column.default is None and column.generated is None for column in shape.visible
+        )
+        is_small = rows.nbytes <= self._database.runtime.limits.inline_bytes_max
+        if plain and is_small and shape.key == ("_row_id",):
+            shaped = _cast(rows.select(visible), shape)
+            check_not_null(shaped, shape, table.name)
+            with self._database.gate(RelationId(table.id)).shared():
+                return self._submit(table, InsertRows(shaped)).rows
+        frame = self._database.runtime.spark.createDataFrame(rows)
+        return self.insert_given(table, frame)
+
+    def insert_given(self, table: CatalogObject, frame: DataFrame) -> int:
+        """Inserts a Spark frame by column name, through the same casts and defaults as INSERT … SELECT."""
+        target = self._target(table)
+        shape = _shape(table)
+        given = [column for column in shape.visible if column.name in frame.columns]
+        unknown = [name for name in frame.columns if name not in {column.name for column in given}]
+        if unknown:
+            raise UndefinedColumn(
+                f'column "{unknown[0]}" of relation "{table.name}" does not exist',
+                hint=nearest(unknown[0], [column.name for column in shape.visible]),
+            )
+        casts = [f"cast(`{column.name}` as {column.type.spark}) AS `{column.name}`" for column in given]
+        source = BoundRelation(None, "given", tuple(given), None, "given")
+        names = _OneName(source)
+        chosen = tuple(column.name for column in given)
+        bound = bind_insert(target, chosen, _star(), names, self._settings)
+        with open_scope(self._database.runtime.spark) as scope:
+            view = scope.view(frame.selectExpr(*casts))
+            evaluated = typed(scope.sql(render(bound.ast, lambda _: view, self._now_ms)), bound)
+        return self.insert_frame(table, _renamed(evaluated, bound))[0]
+
+    def update(self, statement: ast.Update) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
+        table = self.table(statement.table)
+        self._refuse_append_only(table, "UPDATE")
+        target = self._target(table)
+        returning = self._returning(statement.returning, target, statement.alias)
+        assignments = tuple((each.column, each.value.tree) for each in statement.assignments)
+        where = statement.where.tree if statement.where is not None else None
+        bound = bind_update(target, statement.alias, assignments, where, self._names, self._settings)
+        with self._database.gate(RelationId(table.id)).alone():
+            written = self._submit(table, UpdateRows(bound, self._now_ms))
+        return written.rows, self._returned(returning, table, written, sign=1)
+
+    def delete(self, statement: ast.Delete) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
+        table = self.table(statement.table)
+        self._refuse_append_only(table, "DELETE")
+        target = self._target(table)
+        returning = self._returning(statement.returning, target, statement.alias)
+        where = statement.where.tree if statement.where is not None else None
+        bound = bind_delete(target, statement.alias, where, self._names, self._settings)
+        with self._database.gate(RelationId(table.id)).alone():
+            written = self._submit(table, DeleteRows(bound, self._now_ms))
+        return written.rows, self._returned(returning, table, written, sign=-1)
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _target(self, table: CatalogObject) -> BoundRelation:
+        return BoundRelation(table.id, table.name, _shape(table).columns, None, f"r{table.id}")
+
+    def _refuse_append_only(self, table: CatalogObject, verb: str) -> None:
+        if _shape(table).append_only:
+            raise FeatureNotSupported(
+                f'table "{table.name}" is append-only: {verb} is not allowed', hint="Rows of such a table never leave."
+            )
+
+    def _returning(self, expressions: Sequence[Any], target: BoundRelation, alias: str | None) -> BoundQuery | None:
+        return bind_returning(expressions, target, alias, self._names, self._settings) if expressions else None
+
+    def _returned(
+        self, returning: BoundQuery | None, table: CatalogObject, written: Written, *, sign: int
+    ) -> tuple[BoundQuery, DataFrame] | None:
+        if returning is None:
+            return None
+        reader = self._database.runtime.reader
+        if written.changes is None:
+            shape = _shape(table)
+            return returning, reader.local(empty(shape), shape)
+        return returning, reader.changes(written.changes).filter(f"`{OP}` = {sign}")
+
+    def _evaluated(self, bound: BoundQuery) -> DataFrame:
+        runtime = self._database.runtime
+        frame = select(bound, runtime.versions, runtime.reader, runtime.spark, runtime.versions.committed_epoch)
+        return _renamed(frame, bound)
+
+    def _is_large(self, frame: DataFrame) -> bool:
+        """Spark's own estimate; a wrong one only costs time."""
+        size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+        return size > 4 * self._database.runtime.limits.inline_bytes_max
+
+    def _collected(self, table: CatalogObject, frame: DataFrame) -> pa.Table | None:
+        """The rows on the driver, with `_vnode` where the table's key is its own columns."""
+        shape = _shape(table)
+        if shape.key != ("_row_id",):
+            frame = frame.selectExpr("*", f"{vnode_sql(shape.key)} AS `{VNODE}`")
+        try:
+            rows = self._database.runtime.collect(frame)
+        except Exception as error:  # a Spark job's failure arrives as one of many classes
+            raise translate_spark_error(error) from error
+        if rows is None or rows.num_rows > self._database.runtime.limits.inline_rows_max:
+            return None
+        return rows.cast(inserted_schema(shape))
+
+    def _submit(self, table: CatalogObject, payload: Payload) -> Written:
+        written = self._wait(self._database.coordinator.submit(JobId(table.id), payload))
+        assert isinstance(written, Written)
+        return written
+
+
+class _OneName:
+    def __init__(self, relation: BoundRelation) -> None:
+        self._relation = relation
+
+    def relation(self, parts: tuple[str, ...]) -> BoundRelation:
+        return self._relation
+
+
+def _star() -> Any:
+    return parse_query("SELECT * FROM given").tree
+
+
+def _shape(table: CatalogObject) -> RelationSchema:
+    assert table.relation is not None
+    return table.relation
+
+
+def _renamed(frame: DataFrame, bound: BoundQuery) -> DataFrame:
+    return frame.toDF(*(column.name for column in bound.columns))
+
+
+def _cast(rows: pa.Table, shape: RelationSchema) -> pa.Table:
+    try:
+        return rows.cast(inserted_schema(shape))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DatatypeMismatch("rows do not fit the table's types", detail=str(error)) from error

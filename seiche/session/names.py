@@ -1,0 +1,53 @@
+"""Names in a query, looked up in the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.system_views import SCHEMA as SYSTEM_SCHEMA
+from seiche.catalog.system_views import SYSTEM_VIEWS, system_view
+from seiche.errors import InvariantError, ObjectNotReady, WrongObjectType
+from seiche.sql.bind import BoundRelation
+from seiche.sql.parse import parse
+from seiche.sql.statements import CreateView
+
+SYSTEM_SOURCE = "system_"
+_READABLE = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.VIEW)
+
+
+class CatalogNames:
+    """Satisfies `seiche.sql.bind.Names`, and remembers which objects a statement mentioned."""
+
+    def __init__(self, catalog: Catalog, search_path: Sequence[str]) -> None:
+        self._catalog = catalog
+        self._search_path = tuple(search_path)
+        self.mentioned: set[int] = set()
+        self.system: list[str] = []
+
+    def relation(self, parts: tuple[str, ...]) -> BoundRelation:
+        if parts[-2:-1] == (SYSTEM_SCHEMA,) or (len(parts) == 1 and self._is_system(parts[0])):
+            view = system_view(parts[-1])
+            self.system.append(view.name)
+            return BoundRelation(None, view.name, view.columns, None, SYSTEM_SOURCE + view.name)
+        found = self._catalog.find(parts, search_path=self._search_path)
+        if found.kind not in _READABLE:
+            raise WrongObjectType(f"{found} cannot be queried")
+        self.mentioned.add(found.id)
+        return self._bound(found)
+
+    def _is_system(self, name: str) -> bool:
+        return name in SYSTEM_VIEWS and self._catalog.try_find((name,), search_path=self._search_path) is None
+
+    def _bound(self, item: CatalogObject) -> BoundRelation:
+        if item.kind is ObjectKind.VIEW:
+            (parsed,) = parse(item.definition)
+            if not isinstance(parsed.statement, CreateView):
+                raise InvariantError(f"{item} is not defined by CREATE VIEW")
+            return BoundRelation(item.id, item.name, item.columns, parsed.statement.query.tree, f"r{item.id}")
+        if item.status is ObjectStatus.CREATING:
+            raise ObjectNotReady(f"{item} is still being created", hint="Wait for it with WAIT, or look at SHOW JOBS.")
+        if item.relation is None:
+            raise InvariantError(f"{item} has no stored shape")
+        return BoundRelation(item.id, item.name, item.relation.columns, None, f"r{item.id}")

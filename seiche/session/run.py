@@ -1,0 +1,476 @@
+"""A session: runs statements one after another, with its own variables, and can be told to stop one."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import ExitStack
+from typing import Any, TypeVar, assert_never
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.system_views import Facts, system_view
+from seiche.config import SYSTEM_PARAMETERS
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.checkpoint import Effect
+from seiche.epoch.graph import Graph
+from seiche.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidParameter,
+    QueryCanceled,
+    SeicheError,
+    UndefinedColumn,
+    UndefinedObject,
+    nearest,
+)
+from seiche.model import Epoch, RelationId
+from seiche.plan import explain
+from seiche.query import open_scope, relation_of, render, typed
+from seiche.session import show
+from seiche.session.database import Database
+from seiche.session.ddl import Ddl
+from seiche.session.dml import Dml
+from seiche.session.names import SYSTEM_SOURCE, CatalogNames
+from seiche.session.result import Result, fetch_rows
+from seiche.session.variables import Variables
+from seiche.sql import statements as ast
+from seiche.sql.bind import BoundQuery, OutputColumn, Settings, bind_query
+from seiche.sql.failures import translate_spark_error
+from seiche.sql.parse import parse, parse_name
+from seiche.stream.backfill.snapshot import SnapshotBackfill
+from seiche.types import VARCHAR
+
+_sessions = itertools.count(1)
+_POLL_SECONDS = 0.05
+T = TypeVar("T")
+
+
+class Session:
+    """One user's conversation. Statements run on the caller's thread; `cancel` may come from another."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.variables = Variables()
+        self._group = f"session-{next(_sessions)}"
+        self._cancelled = threading.Event()
+        self._running = threading.Lock()
+        self._deadline: float | None = None
+        self._notices: list[str] = []
+
+    def execute(self, text: str) -> list[Result]:
+        """Runs all statements of a text; the first error ends it. Rows are fetched."""
+        results = []
+        for result in self.run(text):
+            _ = result.rows
+            results.append(result)
+        return results
+
+    def run(self, text: str) -> list[Result]:
+        """As `execute`, with the rows of queries still to be fetched."""
+        with self._running:
+            self._cancelled.clear()
+            return [self._one(parsed) for parsed in parse(text)]
+
+    def cancel(self) -> None:
+        """Stops the statement that runs now, if any."""
+        self._cancelled.set()
+        self._database.runtime.spark.sparkContext.cancelJobGroup(self._group)
+
+    def insert(self, name: str, rows: Any) -> int:
+        """Inserts a Spark frame, an Arrow table, or rows as tuples or dictionaries; returns how many."""
+        with self._running:
+            self._cancelled.clear()
+            self._begin()
+            dml = self._dml()
+            table = dml.table(parse_name(name))
+            if isinstance(rows, DataFrame):
+                return self._translated(lambda: dml.insert_given(table, rows))
+            if isinstance(rows, pa.RecordBatch):
+                rows = pa.Table.from_batches([rows])
+            if not isinstance(rows, pa.Table):
+                rows = _as_arrow(rows, table)
+            return self._translated(lambda: dml.insert_table(table, rows))
+
+    def table(self, name: str) -> DataFrame:
+        """A relation at the committed epoch as a Spark frame."""
+        (result,) = self.run(f"TABLE {name}")
+        return result.to_spark()
+
+    def names(self) -> list[str]:
+        """Names worth completing: relations and their columns."""
+        items = [each for each in self._database.catalog.objects() if each.kind is not ObjectKind.INTERNAL]
+        found = {str(each.qualified) for each in items}
+        found.update(column.name for each in items for column in each.columns)
+        return sorted(found)
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._notices = []
+        limit_ms = self.variables.integer("statement_timeout")
+        self._deadline = time.monotonic() + limit_ms / 1000 if limit_ms else None
+        context = self._database.runtime.spark.sparkContext
+        context.setJobGroup(self._group, "a session's statement", True)
+        context.setLocalProperty("spark.scheduler.pool", "queries")
+
+    def _one(self, parsed: ast.ParsedStatement) -> Result:
+        started = time.perf_counter()
+        self._begin()
+        try:
+            result = self._translated(lambda: self._dispatch(parsed.statement, parsed.text))
+        except SeicheError as error:
+            if error.position is not None and parsed.start:
+                error.position = min(error.position, parsed.start + len(parsed.text))
+            raise
+        return replace_result(result, tuple(self._notices), time.perf_counter() - started)
+
+    def _translated(self, work: Callable[[], T]) -> T:
+        """Runs the work; Spark's errors become ours."""
+        try:
+            return work()
+        except SeicheError:
+            raise
+        except RecursionError as error:
+            raise translate_spark_error(error) from error
+        except Exception as error:  # the edge of a session
+            if self._cancelled.is_set():
+                raise QueryCanceled("canceling statement due to user request") from error
+            raise translate_spark_error(error) from error
+
+    def _dispatch(self, statement: ast.Statement, text: str) -> Result:
+        match statement:
+            case ast.Select():
+                return self._select(statement)
+            case ast.Insert():
+                count, returned = self._dml().insert(statement)
+                return self._written(f"INSERT 0 {count}", returned)
+            case ast.Update():
+                count, returned = self._dml().update(statement)
+                return self._written(f"UPDATE {count}", returned)
+            case ast.Delete():
+                count, returned = self._dml().delete(statement)
+                return self._written(f"DELETE {count}", returned)
+            case ast.CreateTable():
+                self._note(self._ddl().create_table(statement, text))
+                return Result("CREATE_TABLE")
+            case ast.CreateTableAs():
+                return self._create_table_as(statement, text)
+            case ast.CreateMaterializedView():
+                return self._create_materialized_view(statement, text)
+            case ast.CreateView():
+                self._note(self._ddl().create_view(statement, text))
+                return Result("CREATE_VIEW")
+            case ast.CreateSchema():
+                self._note(self._ddl().create_schema(statement))
+                return Result("CREATE_SCHEMA")
+            case ast.CreateUser():
+                self._ddl().create_user(statement)
+                return Result("CREATE_USER")
+            case ast.CreateDatabase() | ast.CreateIndex() | ast.CommentOn():
+                words = {ast.CreateDatabase: "CREATE DATABASE", ast.CreateIndex: "CREATE INDEX"}
+                raise FeatureNotSupported(f"{words.get(type(statement), 'COMMENT ON')} is not supported yet")
+            case ast.Drop():
+                for notice in self._ddl().drop(statement):
+                    self._note(notice)
+                return Result("DROP_" + statement.kind.name)
+            case ast.Rename():
+                self._ddl().rename(statement)
+                return Result("ALTER_" + statement.kind.name)
+            case ast.Flush():
+                self._wait(self._database.coordinator.flush())
+                return Result("FLUSH")
+            case ast.Wait():
+                for backfill in list(self._database.backfills.values()):
+                    self._wait(backfill.done)
+                return Result("WAIT")
+            case ast.Recover() | ast.CancelJobs():
+                return self._job_control(statement)
+            case ast.Begin() | ast.Commit() | ast.Rollback():
+                return self._transaction(statement)
+            case ast.AlterSystemSet():
+                return self._alter_system(statement)
+            case ast.SetVariable():
+                self.variables = self.variables.with_value(statement.name, statement.value)
+                return Result("SET_VARIABLE")
+            case ast.ResetAll():
+                self.variables = Variables()
+                return Result("RESET")
+            case ast.ShowVariable():
+                value = self.variables.get(statement.name)
+                return show.rows("SHOW_VARIABLE", [(statement.name, VARCHAR)], [(value,)])
+            case ast.ShowAll():
+                return show.show_all(self.variables)
+            case ast.ShowParameters():
+                return show.show_parameters(self._database, statement)
+            case ast.ShowObjects():
+                return show.show_objects(self._database, self.variables, statement)
+            case ast.ShowColumns():
+                return show.describe(self._database, self.variables, statement.name, statement.pattern or "%")
+            case ast.ShowCreate():
+                return show.show_create(self._database, self.variables, statement)
+            case ast.Describe():
+                return show.describe(self._database, self.variables, statement.name)
+            case ast.Explain():
+                return self._explain(statement)
+            case _:
+                assert_never(statement)
+
+    # --- queries -------------------------------------------------------------------------------------
+
+    def _select(self, statement: ast.Select) -> Result:
+        bound = self._bound(statement)
+        epoch = self._read_epoch(bound)
+        held = ExitStack()
+        held.enter_context(self._database.trash.reading())
+        try:
+            frame = self._frame(bound, epoch)
+        except BaseException:
+            held.close()
+            raise
+        result = Result("SELECT", bound.columns, epoch=epoch, _frame=frame, _fetch=self._fetch, _held=held)
+        release(result, held)
+        return result
+
+    def _bound(self, statement: ast.Select) -> BoundQuery:
+        names = CatalogNames(self._database.catalog, self.variables.search_path)
+        settings = Settings(timezone=self.variables.get("timezone"), now_ms=self._database.clock.now_ms(), strict=True)
+        return bind_query(statement.query.tree, names, settings)
+
+    def _read_epoch(self, bound: BoundQuery) -> Epoch:
+        asked = self.variables.integer("query_epoch")
+        committed = self._database.runtime.versions.committed_epoch
+        if not asked:
+            return committed
+        for relation in bound.relations:
+            oldest = self._database.runtime.versions.committed(RelationId(relation)).base.fold_epoch
+            if not oldest <= asked <= committed:
+                raise InvalidParameter(
+                    f"epoch {asked} is not retained",
+                    detail=f"The relations of the query can be read from epoch {oldest} to {committed}.",
+                    hint="ALTER SYSTEM SET retention_ms keeps more of the past.",
+                )
+        return Epoch(asked)
+
+    def _frame(self, bound: BoundQuery, epoch: Epoch) -> DataFrame:
+        runtime = self._database.runtime
+        views: dict[str, str] = {}
+        with open_scope(runtime.spark) as scope:
+
+            def view_of(source: str) -> str:
+                if source not in views:
+                    if source.startswith(SYSTEM_SOURCE):
+                        views[source] = scope.view(self._system_frame(source.removeprefix(SYSTEM_SOURCE)))
+                    else:
+                        version = runtime.versions.at(relation_of(source), epoch)
+                        views[source] = scope.view(runtime.reader.exact(version))
+                return views[source]
+
+            return typed(scope.sql(render(bound.ast, view_of)), bound)
+
+    def _system_frame(self, name: str) -> DataFrame:
+        view = system_view(name)
+        database = self._database
+        settings = {each.name: str(getattr(database.config, each.name)) for each in SYSTEM_PARAMETERS}
+        facts = Facts(database.catalog, settings, database.store.events(1000))
+        schema = pa.schema([pa.field(column.name, column.type.arrow) for column in view.columns])
+        values = list(zip(*view.rows(facts), strict=True)) or [() for _ in view.columns]
+        arrays = [pa.array(each, field.type) for each, field in zip(values, schema, strict=True)]
+        return database.runtime.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
+
+    def _fetch(self, frame: DataFrame) -> list[tuple[Any, ...]]:
+        self._begin()
+        return list(self._translated(lambda: fetch_rows(frame)))
+
+    def _written(self, tag: str, returned: tuple[BoundQuery, DataFrame] | None) -> Result:
+        if self.variables.is_on("rw_implicit_flush"):
+            self._wait(self._database.coordinator.flush())
+        if returned is None:
+            return Result(tag)
+        bound, frame = returned
+        with open_scope(self._database.runtime.spark) as scope:
+            view = scope.view(frame)
+            shown = typed(scope.sql(render(bound.ast, lambda _: view)), bound)
+        return Result(tag, bound.columns, _rows=fetch_rows(shown))
+
+    def _dml(self) -> Dml:
+        return Dml(self._database, self.variables, self._database.clock.now_ms(), self._wait)
+
+    # --- definitions ---------------------------------------------------------------------------------
+
+    def _ddl(self) -> Ddl:
+        return Ddl(self._database, self.variables, self._wait)
+
+    def _create_table_as(self, statement: ast.CreateTableAs, text: str) -> Result:
+        query = ast.Select(statement.query)
+        bound = self._bound(query)
+        plain = self._ddl().create_table_as(statement, bound.columns)
+        if plain is None:
+            self._note(f'relation "{statement.name.name}" already exists, skipping')
+            return Result("CREATE_TABLE")
+        self._ddl().create_table(plain, text)
+        insert = ast.Insert(statement.name, tuple(column.name for column in plain.columns), statement.query)
+        count, _ = self._dml().insert(insert)
+        return Result(f"SELECT {count}")
+
+    def _create_materialized_view(self, statement: ast.CreateMaterializedView, text: str) -> Result:
+        ddl = self._ddl()
+        backfill, notice = ddl.create_materialized_view(statement, text)
+        self._note(notice)
+        if backfill is None or self.variables.is_on("background_ddl"):
+            return Result("CREATE_MATERIALIZED_VIEW")
+        try:
+            self._wait(backfill.done)
+        except SeicheError:
+            self._abandon(backfill)
+            raise
+        return Result("CREATE_MATERIALIZED_VIEW")
+
+    def _abandon(self, backfill: SnapshotBackfill) -> None:
+        """A view that could not be created leaves nothing behind."""
+        self._cancelled.clear()
+        view = self._database.catalog.by_id.get(backfill.job.id)  # type: ignore[call-overload]
+        if view is not None and view.status is ObjectStatus.CREATING:
+            self._ddl().drop_objects([view.id], cascade=True)
+
+    def _job_control(self, statement: ast.Recover | ast.CancelJobs) -> Result:
+        if isinstance(statement, ast.Recover):
+            raise FeatureNotSupported("RECOVER is not supported yet")
+        for number in statement.ids:
+            item = self._database.catalog.by_id.get(number)  # type: ignore[call-overload]
+            if item is None or item.status is not ObjectStatus.CREATING:
+                raise UndefinedObject(f"job {number} does not exist", hint="SHOW JOBS lists the jobs.")
+            self._ddl().drop_objects([item.id], cascade=True)
+        return show.rows("CANCEL_COMMAND", [("Id", VARCHAR)], [(str(number),) for number in statement.ids])
+
+    def _transaction(self, statement: ast.Begin | ast.Commit | ast.Rollback) -> Result:
+        match statement:
+            case ast.Begin(read_only=True):
+                return Result("BEGIN")
+            case ast.Begin():
+                self._note("transactions are not supported yet: every statement takes effect by itself")
+                return Result("BEGIN")
+            case ast.Commit():
+                return Result("COMMIT")
+            case ast.Rollback():
+                raise FeatureNotSupported(
+                    "ROLLBACK is not supported yet", detail="Every statement has taken effect by itself."
+                )
+
+    def _alter_system(self, statement: ast.AlterSystemSet) -> Result:
+        database = self._database
+        config = database.config.with_parameter(statement.name, statement.value)
+
+        class Change:
+            def apply(self, graph: Graph, barrier: Barrier) -> Effect:
+                return Effect(graph, Checkpoint(settings={statement.name: statement.value}))
+
+        self._wait(database.coordinator.command(Change()))
+        database.config = config
+        database.apply_parameters()
+        return Result("ALTER_SYSTEM")
+
+    def _explain(self, statement: ast.Explain) -> Result:
+        match statement.statement:
+            case ast.CreateMaterializedView() as view:
+                fragments = self._ddl().explain(view)
+                root = explain.describe(fragments, lambda relation: self._relation_name(relation, str(view.name)))
+                match statement.format:
+                    case ast.ExplainFormat.TEXT:
+                        shown = explain.text(root)
+                    case ast.ExplainFormat.JSON:
+                        shown = explain.as_json(root)
+                    case ast.ExplainFormat.DOT:
+                        shown = explain.dot(root)
+            case ast.Select() as query:
+                bound = self._bound(query)
+                frame = self._frame(bound, self._read_epoch(bound))
+                mode = "formatted" if statement.verbose else "simple"
+                shown = str(frame._sc._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode))
+            case _:
+                raise FeatureNotSupported(
+                    "EXPLAIN of this statement is not supported", hint="Explain a query or CREATE MATERIALIZED VIEW."
+                )
+        lines: list[tuple[Any, ...]] = [(line,) for line in shown.rstrip().splitlines()]
+        return Result("EXPLAIN", (OutputColumn("QUERY PLAN", "QUERY PLAN", VARCHAR),), _rows=lines)
+
+    def _relation_name(self, relation: RelationId, new: str) -> str:
+        item = self._database.catalog.by_id.get(relation)  # type: ignore[call-overload]
+        return str(item.qualified) if item is not None else new
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _note(self, notice: str | None) -> None:
+        if notice is not None:
+            self._notices.append(notice)
+
+    def _wait(self, future: Future[Any]) -> Any:
+        """The future's value; a cancelled statement stops waiting."""
+        while True:
+            try:
+                return future.result(timeout=_POLL_SECONDS)
+            except FutureTimeout:
+                if future.done():
+                    raise
+                if self._cancelled.is_set():
+                    self._give_up(future, "canceling statement due to user request")
+                if self._deadline is not None and time.monotonic() > self._deadline:
+                    self._give_up(future, "canceling statement due to statement timeout")
+
+    def _give_up(self, future: Future[Any], message: str) -> None:
+        if future.cancel():
+            raise QueryCanceled(message)
+        raise QueryCanceled(message, detail="An epoch had taken it up already: what it asked for may still happen.")
+
+
+def replace_result(result: Result, notices: tuple[str, ...], seconds: float) -> Result:
+    result.notices = notices
+    result.seconds = seconds
+    return result
+
+
+def release(result: Result, held: ExitStack) -> None:
+    """Lets go of what a query reads when its result is no longer used."""
+    weakref.finalize(result, held.close)
+
+
+def _as_arrow(rows: Iterable[Any], table: CatalogObject) -> pa.Table:
+    """Rows as tuples in the order of the table's columns, or as dictionaries by column name."""
+    listed = list(rows)
+    plain = [column for column in table.columns if column.generated is None]
+    if listed and isinstance(listed[0], Mapping):
+        given = {name for row in listed for name in row}
+        columns = [column for column in plain if column.name in given]
+        unknown = given - {column.name for column in columns}
+        if unknown:
+            name = sorted(unknown)[0]
+            raise UndefinedColumn(
+                f'column "{name}" of relation "{table.name}" does not exist',
+                hint=nearest(name, [column.name for column in plain]),
+            )
+        values = [[row.get(column.name) for row in listed] for column in columns]
+    else:
+        widths = {len(row) for row in listed}
+        if widths - {len(plain)}:
+            raise DatatypeMismatch(
+                f'rows of {sorted(widths)[0]} values do not fit the {len(plain)} columns of "{table.name}"'
+            )
+        columns = plain
+        values = [[row[index] for row in listed] for index in range(len(plain))]
+    arrays = []
+    for column, each in zip(columns, values, strict=True):
+        try:
+            arrays.append(pa.array(each, column.type.arrow))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise DatatypeMismatch(
+                f'values for column "{column.name}" are not of type {column.type}', detail=str(error)
+            ) from error
+    return pa.Table.from_arrays(arrays, names=[column.name for column in columns])

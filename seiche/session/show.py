@@ -1,0 +1,161 @@
+"""SHOW and DESCRIBE: what exists and how it is set, as rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.config import SYSTEM_PARAMETERS
+from seiche.errors import FeatureNotSupported
+from seiche.session.database import Database
+from seiche.session.result import Result
+from seiche.session.variables import VARIABLES, Variables
+from seiche.sql import statements as ast
+from seiche.sql.bind import OutputColumn
+from seiche.types import BIGINT, BOOLEAN, VARCHAR, SqlType
+
+Rows = list[tuple[Any, ...]]
+
+_LISTED = {
+    ast.Listing.TABLES: ObjectKind.TABLE,
+    ast.Listing.MATERIALIZED_VIEWS: ObjectKind.MATERIALIZED_VIEW,
+    ast.Listing.VIEWS: ObjectKind.VIEW,
+    ast.Listing.SOURCES: ObjectKind.SOURCE,
+    ast.Listing.SINKS: ObjectKind.SINK,
+    ast.Listing.INDEXES: ObjectKind.INDEX,
+    ast.Listing.FUNCTIONS: ObjectKind.FUNCTION,
+    ast.Listing.SUBSCRIPTIONS: ObjectKind.SUBSCRIPTION,
+    ast.Listing.INTERNAL_TABLES: ObjectKind.INTERNAL,
+}
+
+_KINDS = {
+    ast.ObjectKind.TABLE: ObjectKind.TABLE,
+    ast.ObjectKind.VIEW: ObjectKind.VIEW,
+    ast.ObjectKind.MATERIALIZED_VIEW: ObjectKind.MATERIALIZED_VIEW,
+    ast.ObjectKind.INDEX: ObjectKind.INDEX,
+    ast.ObjectKind.SOURCE: ObjectKind.SOURCE,
+    ast.ObjectKind.SINK: ObjectKind.SINK,
+}
+
+
+def rows(tag: str, columns: Iterable[tuple[str, SqlType]], values: Rows) -> Result:
+    """A result made of values."""
+    return Result(tag, tuple(OutputColumn(name, name, type_) for name, type_ in columns), _rows=values)
+
+
+def show_objects(database: Database, variables: Variables, statement: ast.ShowObjects) -> Result:
+    catalog = database.catalog
+    match statement.listing:
+        case ast.Listing.SCHEMAS:
+            names = [schema.name for schema in catalog.schemas if schema.database == "dev"]
+        case ast.Listing.DATABASES:
+            names = [each.name for each in catalog.databases]
+        case ast.Listing.USERS:
+            names = [user.name for user in catalog.users]
+        case ast.Listing.JOBS:
+            return _jobs(database)
+        case ast.Listing.CONNECTIONS | ast.Listing.SECRETS:
+            names = []
+        case listing:
+            kind = _LISTED[listing]
+            items = _in_schema(database, variables, statement, kind)
+            names = [each.name for each in items]
+            if kind is ObjectKind.MATERIALIZED_VIEW:
+                found = [(each.name, each.status.value) for each in items if _like(each.name, statement.pattern)]
+                return rows("SHOW_COMMAND", [("Name", VARCHAR), ("Status", VARCHAR)], sorted(found))
+    shown = sorted((name,) for name in names if _like(name, statement.pattern))
+    return rows("SHOW_COMMAND", [("Name", VARCHAR)], list(shown))
+
+
+def _in_schema(
+    database: Database, variables: Variables, statement: ast.ShowObjects, kind: ObjectKind
+) -> list[CatalogObject]:
+    catalog = database.catalog
+    if statement.listing is ast.Listing.INDEXES and statement.source is not None:
+        table = catalog.find(statement.source.parts, search_path=variables.search_path)
+        return [each for each in catalog.objects(kind) if table.id in each.dependencies]
+    if statement.source is not None:
+        schemas: tuple[str, ...] = (catalog.schema(statement.source.name).name,)
+    else:
+        schemas = variables.search_path
+    return [each for each in catalog.objects(kind) if each.schema in schemas]
+
+
+def _jobs(database: Database) -> Result:
+    """Views that are being created."""
+    found: Rows = []
+    for item in database.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+        if item.status is ObjectStatus.CREATING:
+            backfill = database.backfills.get(item.id)  # type: ignore[call-overload]
+            found.append((item.id, item.definition, backfill.progress if backfill is not None else "Stopped"))
+    return rows("SHOW_COMMAND", [("Id", BIGINT), ("Statement", VARCHAR), ("Progress", VARCHAR)], found)
+
+
+def describe(database: Database, variables: Variables, name: ast.ObjectName, pattern: str | None = None) -> Result:
+    item = database.catalog.find(name.parts, search_path=variables.search_path)
+    key = item.properties.get("primary_key", []) if item.kind is ObjectKind.TABLE else []
+    values: Rows = [
+        (
+            column.name,
+            str(column.type),
+            False,
+            _notes(column.name in key, column.nullable, column.default, column.generated),
+        )
+        for column in item.columns
+        if _like(column.name, pattern)
+    ]
+    if item.relation is not None and pattern is None:
+        stream_key = ", ".join(item.relation.key)
+        values.append(("stream key", stream_key, None, None))
+    columns = [("Name", VARCHAR), ("Type", VARCHAR), ("Is Hidden", BOOLEAN), ("Description", VARCHAR)]
+    return rows("DESCRIBE", columns, values)
+
+
+def _notes(in_key: bool, nullable: bool, default: str | None, generated: str | None) -> str | None:
+    notes = []
+    if in_key:
+        notes.append("primary key")
+    if not nullable and not in_key:
+        notes.append("not null")
+    if default is not None:
+        notes.append(f"default {default}")
+    if generated is not None:
+        notes.append(f"as {generated}")
+    return ", ".join(notes) or None
+
+
+def show_create(database: Database, variables: Variables, statement: ast.ShowCreate) -> Result:
+    kind = _KINDS.get(statement.kind)
+    if kind is None:
+        raise FeatureNotSupported(f"SHOW CREATE {statement.kind.value.upper()} is not supported yet")
+    item = database.catalog.find(
+        statement.name.parts, search_path=variables.search_path, kinds=(kind,), action="SHOW CREATE"
+    )
+    columns = [("Name", VARCHAR), ("Create Sql", VARCHAR)]
+    return rows("SHOW_COMMAND", columns, [(f"{item.schema}.{item.name}", item.definition)])
+
+
+def show_parameters(database: Database, statement: ast.ShowParameters) -> Result:
+    columns = [("Name", VARCHAR), ("Value", VARCHAR), ("Description", VARCHAR)]
+    values: Rows = [
+        (each.name, str(getattr(database.config, each.name)), each.meaning)
+        for each in SYSTEM_PARAMETERS
+        if _like(each.name, statement.pattern)
+    ]
+    return rows("SHOW_COMMAND", columns, values)
+
+
+def show_all(variables: Variables) -> Result:
+    columns = [("Name", VARCHAR), ("Setting", VARCHAR), ("Description", VARCHAR)]
+    return rows("SHOW_COMMAND", columns, [(v.name, variables.get(v.name), v.meaning) for v in VARIABLES.values()])
+
+
+def _like(name: str, pattern: str | None) -> bool:
+    """SQL's LIKE."""
+    if pattern is None:
+        return True
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    regex = "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]) for part in parts)
+    return re.fullmatch(regex, name, re.DOTALL) is not None

@@ -1,0 +1,128 @@
+"""Session variables: their names, defaults and what may be set.
+
+Names and defaults are PostgreSQL's and RisingWave's; those without an effect here are accepted so that drivers
+and scripts work unchanged.
+"""
+
+from __future__ import annotations
+
+import zoneinfo
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from seiche.errors import InvalidParameter, UndefinedObject, nearest
+
+_BOOLEANS = {"true": "true", "on": "true", "1": "true", "false": "false", "off": "false", "0": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    default: str
+    meaning: str
+    kind: str = "text"  # text | boolean | integer | timezone
+    read_only: bool = False
+
+    def check(self, value: str) -> str:
+        """The value in its canonical form."""
+        match self.kind:
+            case "boolean":
+                if value.lower() not in _BOOLEANS:
+                    raise InvalidParameter(
+                        f'parameter "{self.name}" requires a Boolean value', hint="Write true or false."
+                    )
+                return _BOOLEANS[value.lower()]
+            case "integer":
+                if not value.lstrip("-").isdigit():
+                    raise InvalidParameter(f'invalid value for parameter "{self.name}": "{value}"')
+                return str(int(value))
+            case "timezone":
+                return _timezone(value)
+            case _:
+                return value
+
+
+def _timezone(value: str) -> str:
+    if value.lower() in ("local", "default", "utc", "gmt", "z"):
+        return "UTC"
+    by_folded = {name.lower(): name for name in zoneinfo.available_timezones()}
+    if value.lower() not in by_folded:
+        raise InvalidParameter(
+            f'invalid value for parameter "timezone": "{value}"', hint=nearest(value.lower(), by_folded)
+        )
+    return by_folded[value.lower()]
+
+
+VARIABLES = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Variable("application_name", "", "what the client calls itself"),
+            Variable("background_ddl", "false", "CREATE MATERIALIZED VIEW returns before the view is built", "boolean"),
+            Variable("bytea_output", "hex", "text form of bytea"),
+            Variable("client_encoding", "UTF8", "encoding of text"),
+            Variable("client_min_messages", "notice", "least level of messages sent"),
+            Variable("database", "dev", "the database of this session", read_only=True),
+            Variable("datestyle", "ISO, MDY", "text form of dates"),
+            Variable("extra_float_digits", "1", "digits of floats", "integer"),
+            Variable("intervalstyle", "postgres", "text form of intervals"),
+            Variable("query_epoch", "0", "read at this committed epoch; 0 is the newest", "integer"),
+            Variable("rw_implicit_flush", "false", "every DML statement waits for its views", "boolean"),
+            Variable("search_path", '"$user", public', "schemas that names are looked up in"),
+            Variable("server_encoding", "UTF8", "encoding of stored text", read_only=True),
+            Variable("server_version", "13.14.0", "PostgreSQL version that clients are told", read_only=True),
+            Variable("standard_conforming_strings", "on", "backslashes in strings are plain"),
+            Variable("statement_timeout", "0", "milliseconds after which a statement is cancelled; 0 never", "integer"),
+            Variable("streaming_parallelism", "default", "tasks of a new job"),
+            Variable("timezone", "UTC", "time zone of this session", "timezone"),
+            Variable("transaction_isolation", "read committed", "isolation of transactions"),
+            Variable("visibility_mode", "default", "which epoch queries read"),
+        )
+    }
+)
+
+_ALIASES = {"time zone": "timezone", "time_zone": "timezone"}
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """One session's values."""
+
+    values: MappingProxyType[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def get(self, name: str) -> str:
+        variable = find(name)
+        return self.values.get(variable.name, variable.default)
+
+    def is_on(self, name: str) -> bool:
+        return self.get(name) == "true"
+
+    def integer(self, name: str) -> int:
+        return int(self.get(name))
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        parts = (part.strip().strip('"') for part in self.get("search_path").split(","))
+        return tuple(part for part in parts if part and part != "$user") or ("public",)
+
+    def with_value(self, name: str, value: str | None) -> Variables:
+        """The values after SET; None returns a variable to its default."""
+        variable = find(name)
+        if variable.read_only:
+            raise InvalidParameter(f'parameter "{variable.name}" cannot be changed')
+        changed = dict(self.values)
+        if value is None:
+            changed.pop(variable.name, None)
+        else:
+            changed[variable.name] = variable.check(value)
+        return replace(self, values=MappingProxyType(changed))
+
+
+def find(name: str) -> Variable:
+    folded = _ALIASES.get(name.lower(), name.lower())
+    if folded not in VARIABLES:
+        raise UndefinedObject(
+            f'unrecognized configuration parameter "{name}"',
+            hint=nearest(folded, VARIABLES) or "SHOW ALL lists the parameters of a session.",
+        )
+    return VARIABLES[folded]
