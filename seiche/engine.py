@@ -34,6 +34,7 @@ from seiche.session.database import Database, maintenance_policy, relation_schem
 from seiche.session.result import Result
 from seiche.session.run import Session
 from seiche.storage.base import IcebergBases
+from seiche.storage.bounds import KeyBounds
 from seiche.storage.files import DataFolder
 from seiche.storage.relation import RelationReader
 from seiche.storage.retention import Pins, Trash, sweep
@@ -51,6 +52,9 @@ SEGMENT_CACHE_BYTES = 256 * 1024 * 1024
 
 # Statements nest deeper than Python's default allows for.
 RECURSION_LIMIT = 10_000
+
+# Libraries that log what we tell the user ourselves.
+NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "sqlglot")
 
 
 class Engine:
@@ -143,6 +147,8 @@ class Engine:
         state = store.load()
         config = config.with_stored(state.settings)
         logging.getLogger("seiche").setLevel(config.log_level.upper())
+        for name in NOISY_LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         session, owned = _spark_session(config, spark)
         if owned:
             self._undo.append(session.stop)
@@ -174,6 +180,7 @@ class Engine:
             store,
             runtime,
             row_ids,
+            KeyBounds(folder, writer),
             pins,
             trash,
             maintenance,

@@ -32,6 +32,7 @@ from seiche.session.names import CatalogNames
 from seiche.sql.bind import Settings, bind_query
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateMaterializedView
+from seiche.storage.bounds import KeyBounds
 from seiche.storage.fold import FoldPolicy
 from seiche.storage.retention import Pins, Trash
 from seiche.stream.backfill.snapshot import BackfillState, HandOver, SnapshotBackfill
@@ -92,6 +93,7 @@ class Database:
     store: MetadataStore
     runtime: Runtime
     row_ids: RowIds
+    bounds: KeyBounds
     pins: Pins
     trash: Trash
     maintenance: Maintenance
@@ -128,7 +130,14 @@ class Database:
             raise InvariantError(f"{table} has no rows")
         conflict = Conflict(table.properties.get("on_conflict", Conflict.OVERWRITE.value))
         return TableJob(
-            JobId(table.id), table.name, RelationId(table.id), table.relation, conflict, self.runtime, self.row_ids
+            JobId(table.id),
+            table.name,
+            RelationId(table.id),
+            table.relation,
+            conflict,
+            self.runtime,
+            self.row_ids,
+            self.bounds,
         )
 
     def view_plan(self, statement: CreateMaterializedView, catalog: Catalog, search_path: tuple[str, ...]) -> Plan:

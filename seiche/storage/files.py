@@ -16,6 +16,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -76,6 +77,20 @@ class DataFolder:
             info = self._fs.get_file_info(f"{self._base}/{path}")
             with self._fs.open_input_file(f"{self._base}/{path}") as source:
                 return pq.ParquetFile(source).metadata.num_rows, int(info.size)
+
+    def column_bounds(self, path: str, column: str) -> tuple[Any, Any] | None:
+        """The least and greatest value of a column as the file's own statistics tell; None when they do not."""
+        with _surroundings(f'file "{path}" cannot be read', StorageUnavailable):
+            with self._fs.open_input_file(f"{self._base}/{path}") as source:
+                metadata = pq.ParquetFile(source).metadata
+        ends: list[tuple[Any, Any]] = []
+        for group in (metadata.row_group(index) for index in range(metadata.num_row_groups)):
+            found = [group.column(index) for index in range(group.num_columns)]
+            statistics = next((c.statistics for c in found if c.path_in_schema == column), None)
+            if statistics is None or not statistics.has_min_max:
+                return None
+            ends.append((statistics.min, statistics.max))
+        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
     def parts(self, folder: str) -> list[str]:
         """The Parquet files that executors left in a folder; what Hadoop puts beside them is removed."""

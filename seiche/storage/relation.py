@@ -147,7 +147,8 @@ class RelationReader:
         renamed = keys.toDF(*(f"_gone_{index}" for index in range(len(schema.key))))
         condition = None
         for index, name in enumerate(schema.key):
-            same = F.expr(f"`{name}` <=> `_gone_{index}`")
+            equal = "<=>" if schema.column(name).nullable else "="
+            same = F.expr(f"`{name}` {equal} `_gone_{index}`")
             condition = same if condition is None else condition & same
         return frame.join(renamed, condition, "left_anti")
 

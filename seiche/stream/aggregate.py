@@ -20,22 +20,26 @@ from seiche.plan.algebra import Aggregate, Item, Plan, Scan, Select, input_colum
 from seiche.plan.fragments import Fragment
 from seiche.plan.state import COUNT, GroupState, group_state
 from seiche.storage.changes import Changes, consolidate
-from seiche.stream.linear import changes_sql, exact_sql, key_predicate, restricted_sql
-from seiche.stream.runtime import EpochReads, Runtime, shape, vnode_sql
+from seiche.stream.linear import can_fail, changes_sql, exact_sql, key_predicate, restricted_sql
+from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape, vnode_sql
 
 _REDO = "_redo"
 
 
-def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool) -> Changes | None:
+def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Failures, *, small: bool) -> Changes | None:
     """Brings the groups from `reads.before` to `reads.after`; returns what changed."""
     aggregate = fragment.plan
     assert isinstance(aggregate, Aggregate)
     operator = _Groups(aggregate, fragment.schema)
-    query = changes_sql(_input(aggregate), reads, broadcast=small)
+    counting = can_fail(_input(aggregate))
+    query = changes_sql(_input(aggregate), reads, broadcast=small, counting=counting)
     if query is None:
         return None
-    frame = reads.scope.sql(operator.partial_sql(query, net=_needs_net(operator.state, aggregate)))
+    net = _needs_net(operator.state, aggregate)
+    frame = reads.scope.sql(operator.partial_sql(query, net=net, counting=counting))
     table = runtime.collect(frame) if small else None
+    if table is not None and counting:
+        failures.add(int(pc.sum(table[FAILED]).as_py() or 0))
     if table is not None and table.num_rows == 0:
         return None
     if table is not None:
@@ -45,6 +49,8 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
             rows = _redo(operator, runtime, reads, rows)
             return runtime.emit_table(fragment.relation, fragment.schema, rows, reads.after)
         frame = runtime.spark.createDataFrame(table)
+    elif counting:
+        failures.add(int(frame.selectExpr(f"sum(`{FAILED}`) AS n").first()["n"] or 0))
     return _large_step(operator, fragment, runtime, reads, frame)
 
 
@@ -130,13 +136,15 @@ class _Groups:
     def may_redo(self) -> bool:
         return bool(self.state.extremes or self.state.inexact)
 
-    def partial_sql(self, changes: str, *, net: bool) -> str:
+    def partial_sql(self, changes: str, *, net: bool, counting: bool) -> str:
         """Sums of the changes by group: keys, `_count`, sums, and the extremes gained and lost."""
         if net:
             names = _list(field.name for field in _input(self.aggregate).fields)
+            failed = f", sum(if(`{OP}` >= 0, `{FAILED}`, 0)) AS `{FAILED}`" if counting else ""
+            kept = f"sum(`{OP}`) <> 0" + (f" OR sum(`{FAILED}`) > 0" if counting else "")
             changes = (
-                f"SELECT {names}, cast(sum(`{OP}`) as tinyint) AS `{OP}` FROM ({changes})"
-                f" GROUP BY {names} HAVING sum(`{OP}`) <> 0"
+                f"SELECT {names}, cast(sum(`{OP}`) as tinyint) AS `{OP}`{failed} FROM ({changes})"
+                f" GROUP BY {names} HAVING {kept}"
             )
         columns = [f"`{name}`" for name in self.key_names]
         columns.append(f"sum(`{OP}`) AS `{COUNT}`")
@@ -144,6 +152,8 @@ class _Groups:
         for each in self.state.extremes:
             columns.append(f"{each.function}(if(`{OP}` > 0, `{each.argument}`, null)) AS `{each.gained}`")
             columns.append(f"{each.function}(if(`{OP}` < 0, `{each.argument}`, null)) AS `{each.lost}`")
+        if counting:
+            columns.append(f"sum(if(`{OP}` >= 0, `{FAILED}`, 0)) AS `{FAILED}`")
         return f"SELECT {', '.join(columns)} FROM ({changes}) GROUP BY {_list(self.key_names)}"
 
     def evaluate_sql(self, rows: str) -> str:

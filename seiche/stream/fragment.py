@@ -11,16 +11,22 @@ from seiche.plan.algebra import Aggregate, Recompute
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
 from seiche.stream import aggregate, recompute
-from seiche.stream.linear import changes_sql, exact_sql, with_vnode
-from seiche.stream.runtime import EpochReads, Runtime
+from seiche.stream.linear import can_fail, changes_sql, exact_sql, with_vnode
+from seiche.stream.runtime import EpochReads, Failures, Runtime
 
 
 def step(
-    fragment: Fragment, runtime: Runtime, before: Epoch, after: Epoch, changes: Mapping[RelationId, Changes]
+    fragment: Fragment,
+    runtime: Runtime,
+    before: Epoch,
+    after: Epoch,
+    changes: Mapping[RelationId, Changes],
+    failures: Failures,
 ) -> Changes | None:
     """Brings the fragment's relation from one epoch to the next; None when it stays as it is.
 
-    The inputs can be read at both epochs; `changes` holds those that differ. What is returned is staged.
+    The inputs can be read at both epochs; `changes` holds those that differ. What is returned is staged. Rows on
+    which an expression failed are added to `failures`.
     """
     with runtime.scope() as scope:
         reads = EpochReads(runtime, scope, before, after, dict(changes))
@@ -28,14 +34,16 @@ def step(
             case Recompute():
                 return recompute.step(fragment, runtime, reads)
             case Aggregate():
-                return aggregate.step(fragment, runtime, reads, small=runtime.is_small(*changes.values()))
+                small = runtime.is_small(*changes.values())
+                return aggregate.step(fragment, runtime, reads, failures, small=small)
             case plan:
                 small = runtime.is_small(*changes.values())
-                query = changes_sql(plan, reads, broadcast=small)
+                counting = can_fail(plan)
+                query = changes_sql(plan, reads, broadcast=small, counting=counting)
                 if query is None:
                     return None
-                frame = scope.sql(with_vnode(query, fragment.schema))
-                return runtime.emit(fragment.relation, fragment.schema, frame, after, small=small)
+                frame = scope.sql(with_vnode(query, fragment.schema, counting=counting))
+                return runtime.emit(fragment.relation, fragment.schema, frame, after, small=small, failures=failures)
 
 
 def build(fragment: Fragment, reads: EpochReads) -> DataFrame:

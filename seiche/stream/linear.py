@@ -10,6 +10,10 @@ partners of few rows. Other inputs are read from their own storage, weighted: ro
 their sign, and what cancels is removed at the end. Terms of unchanged inputs are not even written down.
 
 Everything here is SQL text. A query for a node gives its fields and `_op`.
+
+Expressions of a view never fail: they give NULL instead. How often that happened is counted on the way: with
+`counting`, the query for a node's changes also gives `_failed`, 1 for a row whose expressions failed. A condition that
+failed has dropped its row, so such rows come as extra ones with `_op` = 0 and nothing but NULLs.
 """
 
 from __future__ import annotations
@@ -24,14 +28,27 @@ from sqlglot import exp
 from seiche.errors import InvariantError
 from seiche.model import OP, RelationSchema
 from seiche.plan.algebra import Item, Plan, Scan, Select, UnionAll, input_index, rewrite_columns
-from seiche.stream.runtime import EpochReads, vnode_sql
+from seiche.sql.failures import failure_of
+from seiche.stream.runtime import FAILED, EpochReads, vnode_sql
 from seiche.types import Kind, SqlType
 
 # Up to this many different values a lookup asks for by name; beyond it, by range. Parquet skips pages by both.
 IN_LIST_MAX = 100
 
 
-def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool) -> str | None:
+def can_fail(plan: Plan) -> bool:
+    """Whether an expression of the node itself may fail at run time."""
+    match plan:
+        case Select():
+            exprs = (*plan.conjuncts, *(item.expr for item in plan.items))
+            return any(failure_of(each) is not None for each in exprs)
+        case UnionAll():
+            return any(can_fail(child) for child in plan.inputs)
+        case _:
+            return False
+
+
+def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool, counting: bool = False) -> str | None:
     """The query for a node's changes; None when nothing under it changed."""
     match plan:
         case Scan():
@@ -39,7 +56,7 @@ def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool) -> str | None
                 return None
             return _scan(plan, reads.delta(plan.relation))
         case UnionAll():
-            branches = [changes_sql(child, reads, broadcast=broadcast) for child in plan.inputs]
+            branches = [changes_sql(child, reads, broadcast=broadcast, counting=counting) for child in plan.inputs]
             return _union_all([each for each in branches if each is not None])
         case Select():
             terms = []
@@ -53,7 +70,9 @@ def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool) -> str | None
                     predicate = _lookup_predicate(plan, changed, other, reads)
                     return weighted_sql(plan.inputs[other], reads, epoch, predicate)
 
-                terms.append(_walk(plan, index, start, partner, broadcast=broadcast))
+                terms.append(_walk(plan, index, start, partner, broadcast=broadcast, counting=counting))
+                if counting:
+                    terms += _failed_conditions(plan, index, start)
             return _union_all(terms)
         case _:
             raise InvariantError(f"{type(plan).__name__} is not linear")
@@ -115,9 +134,10 @@ def restricted_sql(
             raise InvariantError(f"{type(plan).__name__} cannot be restricted by key")
 
 
-def with_vnode(query: str, schema: RelationSchema) -> str:
+def with_vnode(query: str, schema: RelationSchema, *, counting: bool = False) -> str:
     """The query's rows as a segment wants them, `_epoch` aside."""
-    return f"SELECT {_columns(schema.names)}, {vnode_sql(schema.key)} AS `_vnode`, `{OP}` FROM ({query})"
+    failed = f", `{FAILED}`" if counting else ""
+    return f"SELECT {_columns(schema.names)}, {vnode_sql(schema.key)} AS `_vnode`, `{OP}`{failed} FROM ({query})"
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -144,7 +164,15 @@ def _union_all_of(queries: list[str]) -> str:
     return " UNION ALL ".join(f"({query})" if len(queries) > 1 else query for query in queries)
 
 
-def _walk(plan: Select, start: int, first: str, partner: Callable[[int], str], *, broadcast: bool) -> str:
+def _walk(
+    plan: Select,
+    start: int,
+    first: str,
+    partner: Callable[[int], str],
+    *,
+    broadcast: bool,
+    counting: bool = False,
+) -> str:
     """Joins the inputs of a Select one by one, beginning with input `start`, whose query is `first`."""
     needed = _needed(plan)
     pending = list(plan.conjuncts)
@@ -162,8 +190,25 @@ def _walk(plan: Select, start: int, first: str, partner: Callable[[int], str], *
         join = f"JOIN ({right}) y ON {' AND '.join(on)}" if on else f"CROSS JOIN ({right}) y"
         sign = f"cast(x.`{OP}` * y.`_sign` as tinyint) AS `{OP}`"
         sql = f"SELECT {hint}{', '.join([*kept, sign])} FROM ({sql}) x {join}"
-    items = ", ".join(f"{_render(item)} AS `{item.field.name}`" for item in plan.items)
-    return f"SELECT {items}, `{OP}` FROM ({sql})"
+    items = [f"{_render(item)} AS `{item.field.name}`" for item in plan.items]
+    items.append(f"`{OP}`")
+    if counting:
+        failures = [failure for item in plan.items if (failure := failure_of(item.expr)) is not None]
+        failed = " OR ".join(f"({_flat(each)})" for each in failures) or "false"
+        items.append(f"if({failed}, 1, 0) AS `{FAILED}`")
+    return f"SELECT {', '.join(items)} FROM ({sql})"
+
+
+def _failed_conditions(plan: Select, index: int, start: str) -> list[str]:
+    """A row with `_op` = 0 for each changed row of an input on which one of its own conditions failed."""
+    own = [each for each in plan.conjuncts if _inputs_of(each) == {index}]
+    failures = [failure for each in own if (failure := failure_of(each)) is not None]
+    if not failures:
+        return []
+    nothing = [f"cast(null as {item.field.type.spark}) AS `{item.field.name}`" for item in plan.items]
+    columns = ", ".join([*nothing, f"cast(0 as tinyint) AS `{OP}`", f"1 AS `{FAILED}`"])
+    failed = " OR ".join(f"({_flat(each)})" for each in failures)
+    return [f"SELECT {columns} FROM ({_leaf(index, start, _needed(plan)[index])}) WHERE `{OP}` > 0 AND ({failed})"]
 
 
 def _needed(plan: Select) -> list[list[str]]:

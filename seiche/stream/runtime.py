@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
@@ -15,6 +16,18 @@ from seiche.storage.changes import Changes, arrow_schema, consolidate
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import Versions
+
+FAILED = "_failed"
+
+
+@dataclass(slots=True)
+class Failures:
+    """How many rows of a step made an expression fail, which gave NULL instead."""
+
+    rows: int = 0
+
+    def add(self, rows: int) -> None:
+        self.rows += rows
 
 
 @dataclass(slots=True)
@@ -62,16 +75,25 @@ class Runtime:
         return table if table.nbytes <= self.limits.inline_bytes_max else None
 
     def emit(
-        self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch, *, small: bool
+        self,
+        relation: RelationId,
+        schema: RelationSchema,
+        frame: DataFrame,
+        epoch: Epoch,
+        *,
+        small: bool,
+        failures: Failures | None = None,
     ) -> Changes | None:
         """Consolidates and writes the changes of one epoch; None when they cancel to nothing.
 
-        `frame` has the stored columns, `_vnode` and `_op`.
+        `frame` has the stored columns, `_vnode` and `_op`, and `_failed` where failures are counted.
         """
         if small:
             table = self.collect(frame)
             if table is not None:
-                return self.emit_table(relation, schema, table, epoch)
+                return self.emit_table(relation, schema, self.count_failures(table, failures), epoch)
+        if failures is not None and FAILED in frame.columns:
+            failures.add(frame.filter(f"`{FAILED}` > 0 AND `{OP}` >= 0").count())
         names = ", ".join(f"`{name}`" for name in (*schema.names, VNODE))
         with self.scope() as scope:
             net = scope.sql(
@@ -79,6 +101,14 @@ class Runtime:
                 f" GROUP BY {names} HAVING sum(`{OP}`) <> 0"
             )
         return self.written(relation, schema, self.writer.write_frame(relation, schema, net, epoch))
+
+    def count_failures(self, table: pa.Table, failures: Failures | None) -> pa.Table:
+        """The rows without the count of failures among them."""
+        if FAILED not in table.column_names:
+            return table
+        if failures is not None:
+            failures.add(int(pc.sum(pc.if_else(pc.greater_equal(table[OP], 0), table[FAILED], 0)).as_py() or 0))
+        return table.filter(pc.not_equal(table[OP], 0)).drop_columns([FAILED])
 
     def emit_table(
         self, relation: RelationId, schema: RelationSchema, table: pa.Table, epoch: Epoch, *, fresh: bool = False

@@ -24,6 +24,7 @@ from seiche.model import OP, ROW_ID, VNODE, Epoch, JobId, RelationId, RelationSc
 from seiche.query import relation_of, render, typed
 from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
+from seiche.storage.bounds import KeyBounds
 from seiche.storage.changes import Changes, consolidate
 from seiche.storage.versions import RelationVersion
 from seiche.stream.linear import key_predicate
@@ -94,6 +95,7 @@ class TableJob:
     conflict: Conflict
     runtime: Runtime
     row_ids: RowIds
+    bounds: KeyBounds
 
     @property
     def inputs(self) -> frozenset[RelationId]:
@@ -177,7 +179,7 @@ class TableJob:
     def _existing(self, version: RelationVersion, rows: pa.Table) -> pa.Table:
         """The stored rows whose keys are among `rows`: stored columns and `_vnode`."""
         columns = [*self.schema.names, VNODE]
-        if not version.base.files and not version.segments:
+        if not self.bounds.may_hold(version, rows):
             return shape(rows.select(columns).append_column(OP, pa.array([1] * rows.num_rows, pa.int8())), self.schema)[
                 0:0
             ].select(columns)

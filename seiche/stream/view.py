@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from seiche.catalog.checkpoint import Checkpoint, Event
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Changes as AnyChanges
 from seiche.epoch.graph import Outcome, Request
 from seiche.errors import InvariantError
-from seiche.model import Epoch, JobId, RelationId
+from seiche.model import Epoch, JobId, RelationId, physical_ms
 from seiche.plan.algebra import Recompute
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
 from seiche.stream import fragment as fragments_
-from seiche.stream.runtime import Runtime
+from seiche.stream.runtime import Failures, Runtime
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,21 @@ class ViewJob:
         if requests:
             raise InvariantError(f"view {self.name!r} was handed a statement")
         changes = {relation: each for relation, each in inputs.items() if isinstance(each, Changes)}
-        return Outcome(changes=self.advance(barrier.previous, barrier.epoch, changes))
+        failures = Failures()
+        changed = self.advance(barrier.previous, barrier.epoch, changes, failures)
+        return Outcome(changes=changed, part=self._told(failures, barrier))
 
-    def advance(self, before: Epoch, after: Epoch, inputs: Mapping[RelationId, Changes]) -> dict[RelationId, Changes]:
+    def _told(self, failures: Failures, barrier: Barrier) -> Checkpoint | None:
+        """The event that rows made expressions of the view fail, for whoever looks at rw_event_logs."""
+        if not failures.rows:
+            return None
+        log.warning("view %s: expressions gave NULL for %d rows that they failed on", self.name, failures.rows)
+        info = {"view": self.name, "id": self.id, "rows": failures.rows, "epoch": barrier.epoch}
+        return Checkpoint(events=(Event(physical_ms(barrier.epoch), "EXPRESSION_FAILED", info),))
+
+    def advance(
+        self, before: Epoch, after: Epoch, inputs: Mapping[RelationId, Changes], failures: Failures
+    ) -> dict[RelationId, Changes]:
         """Brings all fragments from one epoch to a later one; what changed is staged and returned."""
         known = dict(inputs)
         mine: dict[RelationId, Changes] = {}
@@ -53,7 +69,7 @@ class ViewJob:
             time_driven = isinstance(each.plan, Recompute) and each.plan.time_driven
             if not relevant and not time_driven:
                 continue
-            result = fragments_.step(each, self.runtime, before, after, relevant)
+            result = fragments_.step(each, self.runtime, before, after, relevant, failures)
             if result is not None:
                 known[each.relation] = result
                 mine[each.relation] = result

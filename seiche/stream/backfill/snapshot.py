@@ -30,7 +30,7 @@ from seiche.model import Epoch, JobId, Pin, physical_ms
 from seiche.sql.failures import translate_spark_error
 from seiche.storage.retention import Pins, Trash
 from seiche.stream import fragment as fragments
-from seiche.stream.runtime import EpochReads, Runtime, shape
+from seiche.stream.runtime import EpochReads, Failures, Runtime, shape
 from seiche.stream.view import ViewJob
 
 log = logging.getLogger(__name__)
@@ -205,7 +205,7 @@ class SnapshotBackfill:
             if (changes := self._runtime.changes_between(relation, start, target)) is not None
         }
         if found:
-            self.job.advance(start, target, found)
+            self.job.advance(start, target, found, Failures())
         return bool(found)
 
     def _commit(self, epoch: Epoch) -> None:

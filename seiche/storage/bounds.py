@@ -1,0 +1,69 @@
+"""Between which keys the rows of a file lie, so that a lookup can tell without Spark that nothing is there.
+
+Bounds are of the first column of the stream key. Rows that come in the order of their keys, which is what logs and
+sequences do, then never pay for a lookup of what they might replace.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seiche.model import RelationSchema
+from seiche.storage.files import DataFolder
+from seiche.storage.segments import SegmentWriter
+from seiche.storage.versions import RelationVersion
+from seiche.types import Kind
+
+_ORDERED = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+Bounds = tuple[Any, Any]
+
+
+class KeyBounds:
+    """Remembers the bounds of files, which never change once written."""
+
+    def __init__(self, folder: DataFolder, segments: SegmentWriter) -> None:
+        self._folder = folder
+        self._segments = segments
+        self._lock = threading.Lock()
+        self._known: dict[str, Bounds | None] = {}
+
+    def may_hold(self, version: RelationVersion, rows: pa.Table) -> bool:
+        """Whether the relation may have a row with one of the keys of `rows`."""
+        name = version.schema.key[0]
+        if rows.num_rows == 0 or version.schema.column(name).type.kind not in _ORDERED:
+            return bool(version.base.files or version.segments)
+        wanted = _bounds_of(rows[name])
+        if wanted is None:
+            return True
+        paths = [file.path for file in version.base.files]
+        for segment in version.segments:
+            table = self._segments.remembered(segment)
+            if table is None:
+                paths.append(segment.path)
+            elif _overlap(_bounds_of(table[name]), wanted):
+                return True
+        return any(_overlap(self._stored(path, version.schema), wanted) for path in paths)
+
+    def _stored(self, path: str, schema: RelationSchema) -> Bounds | None:
+        with self._lock:
+            if path in self._known:
+                return self._known[path]
+        found = self._folder.column_bounds(path, schema.key[0])
+        with self._lock:
+            self._known[path] = found
+        return found
+
+
+def _bounds_of(values: pa.ChunkedArray) -> Bounds | None:
+    ends = pc.min_max(values)
+    return None if ends["min"].as_py() is None else (ends["min"].as_py(), ends["max"].as_py())
+
+
+def _overlap(bounds: Bounds | None, wanted: Bounds) -> bool:
+    """Unknown bounds may hold anything."""
+    return bounds is None or (bounds[0] <= wanted[1] and wanted[0] <= bounds[1])
