@@ -400,7 +400,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, tuple[o
 def _from_file(path: Path, *, must_exist: bool) -> Iterator[tuple[str, tuple[object, Origin]]]:
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if not must_exist:
             return
         raise ConfigError(f'file "{path}" does not exist', hint="Check the path given by --config.") from None

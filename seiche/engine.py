@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from seiche.catalog.lease import LeaseHolder
@@ -149,9 +151,8 @@ class Engine:
         logging.getLogger("seiche").setLevel(config.log_level.upper())
         for name in NOISY_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        session, owned = _spark_session(config, spark)
-        if owned:
-            self._undo.append(session.stop)
+        session = _spark.open(config, spark)
+        self._undo.append(_spark.close)
 
         versions = Versions()
         versions.load(state.committed_epoch, relation_schemas(state.catalog), state.bases.values(), state.segments)
@@ -270,11 +271,42 @@ def connect(
     return Engine(config, spark)
 
 
-def _spark_session(config: Config, given: SparkSession | None) -> tuple[SparkSession, bool]:
-    """A session with the SQL settings that Seiche relies on, and whether Spark is ours to stop."""
-    cores = os.cpu_count() or 1
-    partitions = config.shuffle_partitions or cores
-    sql_conf = {
+class _Spark:
+    """The process's Spark, which all engines in it share. The last one that goes stops it, if we started it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started: SparkSession | None = None
+        self._users = 0
+
+    def open(self, config: Config, given: SparkSession | None) -> SparkSession:
+        """A session of its own with the SQL settings that Seiche relies on."""
+        with self._lock:
+            running = given or self._started
+            if running is None and SparkContext._active_spark_context is not None:
+                running = SparkSession.builder.getOrCreate()  # the user's own
+            if running is None:
+                running = self._started = _start_spark(config)
+            self._users += 1
+        session = running.newSession()
+        for name, value in _sql_conf(config).items():
+            session.conf.set(name, value)
+        return session
+
+    def close(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0 and self._started is not None:
+                self._started.stop()
+                self._started = None
+
+
+_spark = _Spark()
+
+
+def _sql_conf(config: Config) -> dict[str, str]:
+    partitions = config.shuffle_partitions or os.cpu_count() or 1
+    return {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(partitions),
@@ -284,21 +316,26 @@ def _spark_session(config: Config, given: SparkSession | None) -> tuple[SparkSes
         "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
         "spark.sql.timestampType": "TIMESTAMP_LTZ",
         "spark.sql.caseSensitive": "true",
-        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.parquet.pushdown.inFilterThreshold": "200",
         "spark.sql.legacy.parquet.nanosAsLong": "false",
     }
-    static = ("spark.sql.codegen.cache.maxEntries",)
-    if given is not None:
-        session = given.newSession()
-        for name, value in sql_conf.items():
-            if name not in static:
-                session.conf.set(name, value)
-        return session, False
+
+
+def _scratch_folder(config: Config) -> Path:
+    """Where Spark puts what it spills and shuffles. What a killed process left there goes first."""
+    folder = Path(config.data_dir).absolute() / "scratch"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _start_spark(config: Config) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    scratch = _scratch_folder(config)
     builder = SparkSession.builder.master(config.master).appName("seiche")
     for name, value in {
-        **sql_conf,
+        **_sql_conf(config),
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.driver.memory": config.driver_memory,
         "spark.driver.maxResultSize": f"{max(config.inline_bytes_max * 2 // (1024 * 1024), 64)}m",
         "spark.ui.enabled": "false",
@@ -306,12 +343,14 @@ def _spark_session(config: Config, given: SparkSession | None) -> tuple[SparkSes
         "spark.scheduler.mode": "FAIR",
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
         "spark.log.level": "ERROR",
-        "spark.sql.warehouse.dir": str(Path(config.data_dir).absolute() / "warehouse"),
+        "spark.local.dir": str(scratch),
+        "spark.sql.artifact.isolation.enabled": "false",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **config.spark_conf,
     }.items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate(), True
+        return builder.getOrCreate()
     except Exception as error:  # the JVM did not come up: many ways to fail, one to tell
         raise JavaNotUsable(
             "Spark could not be started",

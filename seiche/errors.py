@@ -46,8 +46,8 @@ from typing import ClassVar
 class SeicheError(Exception):
     """Base of all errors. `code` is stable and shown by every interface; `sqlstate` is PostgreSQL's."""
 
-    code: ClassVar[str] = "internal"
-    sqlstate: ClassVar[str] = "XX000"
+    code: str = "internal"
+    sqlstate: str = "XX000"
     retryable: ClassVar[bool] = False
 
     def __init__(
@@ -293,11 +293,13 @@ class JobFailed(SeicheError):
 
     def __init__(self, job: int, name: str, cause: BaseException) -> None:
         reason = cause.message if isinstance(cause, SeicheError) else str(cause) or type(cause).__name__
-        super().__init__(
-            f'job "{name}" failed: {reason}',
-            detail="Everything since the last checkpoint was undone; the database keeps its last durable state.",
-            hint=cause.hint if isinstance(cause, SeicheError) and cause.hint else "Run the statement again.",
-        )
+        detail = "Everything since the last checkpoint was undone; the database keeps its last durable state."
+        hint = "Run the statement again."
+        if isinstance(cause, SeicheError):
+            detail = f"{cause.detail} {detail}" if cause.detail else detail
+            hint = cause.hint or hint
+            self.code, self.sqlstate = cause.code, cause.sqlstate  # what happened matters more than where
+        super().__init__(f'job "{name}" failed: {reason}', detail=detail, hint=hint)
         self.job = job
         self.name = name
         self.cause = cause

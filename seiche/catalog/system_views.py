@@ -6,6 +6,7 @@ database. Names and columns follow RisingWave's, so that its tools find what the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -126,8 +127,13 @@ def _schemas(facts: Facts) -> Rows:
     return [(it.id, it.name, users[it.owner]) for it in facts.catalog.schemas]
 
 
+def _jsonb(value: Mapping[str, Any]) -> str:
+    """The value as jsonb is stored: keys sorted, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
 def _event_logs(facts: Facts) -> Rows:
-    return [(_moment(it.time_ms), it.kind, dict(it.info)) for it in facts.events]
+    return [(_moment(it.time_ms), it.kind, _jsonb(it.info)) for it in facts.events]
 
 
 SYSTEM_VIEWS: Mapping[str, SystemView] = {

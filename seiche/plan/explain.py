@@ -2,19 +2,42 @@
 
 One description serves every format: `describe` builds it from the fragments that really run, and `text`,
 `as_json` and `dot` print it.
+
+Inside a plan, columns have names that only the machine likes (`l0.a1`, `c2`). Here each of them is shown as what it
+stands for: a column of a named input, or the aggregate call as the user wrote it. Casts that cannot change a value
+are left out, and functions that give NULL instead of failing are shown as the operators that they stand for.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlglot import exp
+
 from seiche.model import RelationId
-from seiche.plan.algebra import Aggregate, Plan, Recompute, Scan, Select, UnionAll, input_index
+from seiche.plan.algebra import (
+    Aggregate,
+    Call,
+    Field,
+    Function,
+    Item,
+    Plan,
+    Recompute,
+    Scan,
+    Select,
+    UnionAll,
+    input_index,
+    rewrite_columns,
+)
 from seiche.plan.fragments import Fragment
-from seiche.plan.state import group_state
+from seiche.plan.state import COUNT, group_state
+from seiche.sql.aggregates import AggregateCall, aggregate, is_aggregate_node
+from seiche.sql.nodes import Settings
+from seiche.types import Kind, SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,86 +53,13 @@ class Node:
 
 def describe(fragments: Sequence[Fragment], name_of: Callable[[RelationId], str]) -> Node:
     """The tree of a view; internal relations are shown as the operators that fill them."""
-    by_relation = {fragment.relation: fragment for fragment in fragments}
-
-    def node(plan: Plan) -> Node:
-        match plan:
-            case Scan() if plan.relation in by_relation:
-                return node(by_relation[plan.relation].plan)
-            case Scan():
-                return Node(f"Scan {name_of(plan.relation)}", "stored changes", plan.key, ())
-            case Select():
-                return _select(plan, [node(child) for child in plan.inputs])
-            case UnionAll():
-                return Node("UnionAll", "change rule", plan.key, (), tuple(node(child) for child in plan.inputs))
-            case Aggregate():
-                return _aggregate(plan, node(plan.input))
-            case Recompute():
-                return Node(
-                    "Recompute",
-                    f"recompute ({plan.reason.code}): {plan.reason.sentence}",
-                    plan.key,
-                    ("merged by the difference of all rows",),
-                    tuple(Node(f"Scan {name_of(relation)}", "whole relation", (), ()) for relation in plan.relations),
-                )
-
     root = fragments[-1]
-    return Node(
-        f"Materialize {name_of(root.relation)}",
-        "stored",
-        root.schema.key,
-        (f"columns: {', '.join(column.name for column in root.schema.visible)}",),
-        (node(root.plan),),
-    )
-
-
-def _select(plan: Select, children: list[Node]) -> Node:
-    shown = tuple(
-        f"{item.field.name} = {sql(item.expr)}" if sql(item.expr).split(".")[-1] != item.field.name else item.field.name
-        for item in plan.items
-        if not item.field.hidden
-    )
-    details = [f"output: {', '.join(shown)}"]
-    if plan.conjuncts:
-        details.append("where: " + " AND ".join(sql(each) for each in plan.conjuncts))
-    if len(plan.inputs) == 1:
-        operator = "Filter and project" if plan.conjuncts else "Project"
-        technique = "change rule: changes are mapped"
-    else:
-        operator = f"Join of {len(plan.inputs)} inputs"
-        technique = "change rule: one term for each changed input, the others are looked up in their own storage"
-    return Node(operator, technique, plan.key, tuple(details), tuple(children))
-
-
-def _aggregate(plan: Aggregate, child: Node) -> Node:
-    state = group_state(plan)
-    keys = ", ".join(field.name for field in plan.keys) if not plan.total else "(one group)"
-    if not plan.calls and not plan.total:
-        operator = "Distinct"
-    else:
-        operator = "Aggregate"
-    technique = "change rule: partial sums of the changes are added to the stored groups"
-    if state.extremes:
-        technique += "; affected keys: a group whose extreme value left is evaluated anew"
-    elif state.inexact:
-        technique += "; affected keys: a group with a float that is not exact as a decimal is evaluated anew"
-    details = [f"group by: {keys}"]
-    if plan.calls:
-        calls = (
-            f"{c.field.name} = {_call(c.function.value, c.argument.name if c.argument else '')}" for c in plan.calls
-        )
-        details.append("calls: " + ", ".join(calls))
-    details.append("output: " + ", ".join(f"{i.field.name} = {sql(i.expr)}" for i in plan.items if not i.field.hidden))
-    details.append("state: " + ", ".join(column.name for column in state.columns))
-    return Node(operator, technique, plan.key, tuple(details), (child,))
-
-
-def _call(function: str, argument: str) -> str:
-    return function if not argument else f"{function}({argument})"
-
-
-def sql(expr: Any) -> str:
-    return str(expr.sql("spark"))
+    shown = _Reader({fragment.relation: fragment for fragment in fragments}, name_of).read(root.plan)
+    details = [f"columns: {', '.join(column.name for column in root.schema.visible)}"]
+    hidden = [f"{field.name} = {_hidden(shown, field)}" for field in root.plan.fields if field.hidden]
+    if hidden:
+        details.append(f"hidden columns: {', '.join(hidden)}")
+    return Node(f"Materialize {name_of(root.relation)}", "stored", shown.node.key, tuple(details), (shown.node,))
 
 
 def text(root: Node) -> str:
@@ -151,7 +101,7 @@ def dot(root: Node) -> str:
         nonlocal counter
         number = counter
         counter += 1
-        label = json.dumps(f"{node.operator}\n{node.technique}")
+        label = json.dumps("\n".join([node.operator, node.technique, *node.details]), ensure_ascii=False)
         lines.append(f"  n{number} [label={label}];")
         for child in node.children:
             lines.append(f"  n{visit(child)} -> n{number};")
@@ -161,4 +111,356 @@ def dot(root: Node) -> str:
     return "\n".join([*lines, "}"])
 
 
-__all__ = ["Node", "as_json", "describe", "dot", "input_index", "text"]
+# --- operators ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A node, what it is called where several meet, and how its fields read to the operator above it.
+
+    `meanings` holds every field as an expression over the node's own inputs. `spellings` are expressions that
+    stand for one aggregate call of the user's, such as the quotient behind an average.
+    """
+
+    node: Node
+    name: str
+    fields: Mapping[str, exp.Expr]
+    meanings: Mapping[str, exp.Expr]
+    spellings: tuple[tuple[exp.Expr, exp.Expr], ...] = ()
+
+
+class _Reader:
+    def __init__(self, stored: Mapping[RelationId, Fragment], name_of: Callable[[RelationId], str]) -> None:
+        self._stored = stored
+        self._name_of = name_of
+
+    def read(self, plan: Plan) -> _Shown:
+        match plan:
+            case Scan() if plan.relation in self._stored:
+                return self.read(self._stored[plan.relation].plan)
+            case Scan():
+                name = self._name_of(plan.relation)
+                columns = {field.name: _column(field) for field in plan.fields}
+                return _Shown(Node(f"Scan {name}", "stored changes", plan.key, ()), name, columns, columns)
+            case Select():
+                return self._select(plan)
+            case UnionAll():
+                return self._union(plan)
+            case Aggregate():
+                return self._aggregate(plan)
+            case Recompute():
+                return self._recompute(plan)
+
+    def _select(self, plan: Select, *, below_aggregate: bool = False) -> _Shown:
+        """Below an Aggregate, which shows the expressions itself, a Select is only what it filters and joins."""
+        inputs = _told_apart([self.read(child) for child in plan.inputs])
+        columns = _columns(inputs, qualified=len(inputs) > 1)
+        spellings = tuple(each for shown in inputs for each in shown.spellings)
+        meanings = {item.field.name: _resolved(item.expr, columns, item.field.type) for item in plan.items}
+        details = []
+        if not below_aggregate:
+            details.append(f"output: {_output(plan.items, meanings, spellings)}")
+        if plan.conjuncts:
+            conditions = (_condition(_resolved(each, columns), spellings) for each in plan.conjuncts)
+            details.append(f"where: {' AND '.join(conditions)}")
+        if len(inputs) > 1:
+            operator = f"Join of {len(inputs)} inputs"
+            technique = "change rule: one term for each changed input, the others are looked up in their own storage"
+        elif below_aggregate and not plan.conjuncts:
+            return replace(inputs[0], fields=meanings, meanings=meanings, spellings=spellings)
+        else:
+            operator = "Filter" if below_aggregate else "Filter and project" if plan.conjuncts else "Project"
+            technique = "change rule: changes are mapped"
+        key = tuple(_key_part(plan, name, meanings, shown=not below_aggregate) for name in plan.key)
+        node = Node(operator, technique, key, tuple(details), tuple(shown.node for shown in inputs))
+        fields = meanings if below_aggregate else {field.name: _column(field) for field in plan.fields}
+        name = inputs[0].name if len(inputs) == 1 else "rows"
+        return _Shown(node, name, fields, meanings, spellings)
+
+    def _union(self, plan: UnionAll) -> _Shown:
+        branches = [self.read(child) for child in plan.inputs]
+        meanings = {field.name: _column(field) for field in plan.fields}
+        for child, branch in zip(plan.inputs, branches, strict=True):
+            # A hidden field carries the key of one branch and is NULL in the others.
+            for field in child.fields:
+                value = branch.meanings[field.name]
+                if field.hidden and isinstance(value, exp.Column):
+                    meanings[field.name] = value if value.table else _qualified(value, branch.name)
+        key = tuple(_sql(meanings[name]) for name in plan.key)
+        technique = "change rule: changes of every branch are taken together"
+        children = tuple(branch.node for branch in branches)
+        return _Shown(Node("Union all", technique, key, (), children), "union", meanings, meanings)
+
+    def _aggregate(self, plan: Aggregate) -> _Shown:
+        source = plan.input
+        if isinstance(source, Select):
+            below = self._select(source, below_aggregate=True)
+        else:
+            below = self.read(source)
+        known = {field.name: below.fields[field.name] for field in plan.keys}
+        known |= {call.field.name: _call(call, below.fields) for call in plan.calls}
+        spellings = tuple(_spellings(plan, below.fields))
+        meanings = {item.field.name: _resolved(item.expr, known, item.field.type) for item in plan.items}
+        state = group_state(plan)
+        technique = "change rule: partial sums of the changes are added to the stored groups"
+        anew = ["whose extreme value left"] if state.extremes else []
+        anew += ["with a float that is not exact as a decimal"] if state.inexact else []
+        if anew:
+            technique += f"; affected keys: a group {' or '.join(anew)} is evaluated anew"
+        details = []
+        if plan.total:
+            details.append("group by: nothing, there is one group")
+        elif plan.calls:
+            details.append(f"group by: {', '.join(_sql(known[field.name]) for field in plan.keys)}")
+        generated = {item.field.name for item in plan.items} if all(map(_is_generated, plan.items)) else set()
+        if generated:
+            values = [_sql(meanings[item.field.name], spellings) for item in plan.items if not item.field.hidden]
+            details.append(f"output: {', '.join(values)}")
+        else:
+            details.append(f"output: {_output(plan.items, meanings, spellings)}")
+        kept = (f"{column.name} = {_state(column.name, plan, below.fields)}" for column in state.columns)
+        details.append(f"state: {', '.join(kept)}")
+        is_distinct = not plan.calls and not plan.total and isinstance(plan.items[0].expr, exp.Column)
+        key = () if plan.total else tuple(_key_part(plan, name, meanings, shown=not generated) for name in plan.key)
+        node = Node("Distinct" if is_distinct else "Aggregate", technique, key, tuple(details), (below.node,))
+        fields = {
+            field.name: meanings[field.name] if field.name in generated else _column(field) for field in plan.fields
+        }
+        return _Shown(node, "groups", fields, meanings, spellings)
+
+    def _recompute(self, plan: Recompute) -> _Shown:
+        columns = {field.name: _column(field) for field in plan.fields}
+        children = (Node(f"Scan {self._name_of(each)}", "whole relation", (), ()) for each in plan.relations)
+        technique = f"recompute ({plan.reason.code}): {plan.reason.sentence}"
+        details = ["merged by the difference of all rows"]
+        if plan.time_driven:
+            details.append("evaluated at every barrier, since its answer changes with the clock")
+        node = Node("Recompute", technique, plan.key, tuple(details), tuple(children))
+        return _Shown(node, "rows", columns, columns)
+
+
+def _told_apart(inputs: list[_Shown]) -> list[_Shown]:
+    """The inputs of a join under names that differ."""
+    taken: dict[str, int] = {}
+    out = []
+    for shown in inputs:
+        number = taken[shown.name] = taken.get(shown.name, 0) + 1
+        name = shown.name if number == 1 else f"{shown.name}_{number}"
+        is_plain = shown.node.operator == f"Scan {name}"
+        alias = "" if is_plain or len(inputs) == 1 else f" as {name}"
+        out.append(replace(shown, name=name, node=replace(shown.node, operator=shown.node.operator + alias)))
+    return out
+
+
+def _columns(inputs: Sequence[_Shown], *, qualified: bool) -> dict[str, exp.Expr]:
+    """How the columns `l<i>.<field>` of a Select read."""
+    found = {}
+    for index, shown in enumerate(inputs):
+        for name, value in shown.fields.items():
+            plain = isinstance(value, exp.Column) and not value.table
+            found[f"l{index}.{name}"] = _qualified(value, shown.name) if qualified and plain else value
+    return found
+
+
+def _hidden(shown: _Shown, field: Field) -> str:
+    if shown.node.operator == "Recompute":
+        return "number of the row among equal ones"
+    if field.name == "_branch":
+        return "number of the branch"
+    return _sql(shown.meanings[field.name], shown.spellings)
+
+
+def _key_part(plan: Select | Aggregate, name: str, meanings: Mapping[str, exp.Expr], *, shown: bool) -> str:
+    field = next(item.field for item in plan.items if item.field.name == name)
+    return name if shown and not field.hidden else _sql(meanings[name])
+
+
+def _output(items: Sequence[Item], meanings: Mapping[str, exp.Expr], spellings: _Spellings) -> str:
+    shown = []
+    for item in items:
+        if not item.field.hidden:
+            name, value = item.field.name, _sql(meanings[item.field.name], spellings)
+            shown.append(name if value == name else f"{name} = {value}")
+    return ", ".join(shown)
+
+
+def _is_generated(item: Item) -> bool:
+    """Whether an item of an Aggregate only hands on a key or call to a HAVING above it."""
+    name = item.field.name
+    return isinstance(item.expr, exp.Column) and item.expr.name == name and bool(re.fullmatch(r"[gc]\d+", name))
+
+
+# --- aggregate calls ---------------------------------------------------------------------------------
+
+_Spellings = Sequence[tuple[exp.Expr, exp.Expr]]
+
+# What binding takes apart into sums and counts; a deviation holds a variance, so it is looked for first.
+_COMPOSED = ("avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
+
+
+def _call(call: Call, fields: Mapping[str, exp.Expr]) -> exp.Expr:
+    if call.argument is None:
+        return _typed(exp.Count(this=exp.Star()), call.field.type)
+    return _function(call.function.value, fields[call.argument.name], call.field.type)
+
+
+def _function(name: str, argument: exp.Expr, type_: SqlType) -> exp.Expr:
+    return _typed(exp.Anonymous(this=name, expressions=[argument.unnest().copy()]), type_)
+
+
+def _spellings(plan: Aggregate, fields: Mapping[str, exp.Expr]) -> list[tuple[exp.Expr, exp.Expr]]:
+    """For each average and the like that the calls could come from: its expression over them, and the call."""
+    calls = {(call.function, fields[call.argument.name]): _call(call, fields) for call in plan.calls if call.argument}
+    found = []
+    for argument in dict.fromkeys(field for _, field in calls):
+        for name in _COMPOSED:
+            if not argument.meta.get("sql_type") or not argument.meta["sql_type"].is_number:
+                continue
+            whole = aggregate(AggregateCall(name, [argument.copy()]), Settings(strict=False))
+            missing = False
+
+            def place(node: exp.Expr) -> exp.Expr:
+                nonlocal missing
+                if not is_aggregate_node(node):
+                    return node
+                function = Function.SUM if isinstance(node, exp.Sum) else Function.COUNT
+                call = calls.get((function, node.this)) if isinstance(node, exp.Sum | exp.Count) else None
+                missing |= call is None
+                return call.copy() if call is not None else node
+
+            pattern = whole.copy().transform(place, copy=False)
+            if not missing:
+                found.append((pattern.unnest(), _function(name, argument, whole.meta["sql_type"])))
+    return found
+
+
+_STATE = {
+    "n": "count({})",
+    "s": "sum({})",
+    "d": "sum({}) as a decimal",
+    "u": "count({}) of values not exact as a decimal",
+    "f": "count({}) of false",
+    "t": "count({}) of true",
+    "min": "min({})",
+    "max": "max({})",
+}
+
+
+def _state(column: str, plan: Aggregate, fields: Mapping[str, exp.Expr]) -> str:
+    """What a hidden column of a group's state holds."""
+    if column == COUNT:
+        return "count(*)"
+    _, kind, argument = column.split("_", 2)
+    return _STATE[kind].format(_sql(fields[argument]))
+
+
+# --- expressions -------------------------------------------------------------------------------------
+
+
+def _typed(node: exp.Expr, type_: SqlType | None) -> exp.Expr:
+    if type_ is not None:
+        node.meta["sql_type"] = type_
+    return node
+
+
+def _column(field: Field) -> exp.Expr:
+    return _typed(exp.column(exp.to_identifier(field.name)), field.type)
+
+
+def _qualified(column: exp.Expr, table: str) -> exp.Expr:
+    shown = exp.column(exp.to_identifier(column.name), *map(exp.to_identifier, reversed(table.split("."))))
+    return _typed(shown, column.meta.get("sql_type"))
+
+
+def _resolved(expr: exp.Expr, columns: Mapping[str, exp.Expr], type_: SqlType | None = None) -> exp.Expr:
+    """The expression with each column replaced by what it stands for."""
+
+    def place(column: exp.Column) -> exp.Expr:
+        name = f"l{input_index(column)}.{column.name}" if column.table else column.name
+        value = columns[name].copy()
+        return exp.paren(value, copy=False) if isinstance(value, exp.Binary | exp.Unary) else value
+
+    resolved = rewrite_columns(expr, place)
+    if "sql_type" not in resolved.meta:
+        _typed(resolved, type_)
+    return resolved
+
+
+def _sql(expr: exp.Expr, spellings: _Spellings = ()) -> str:
+    shown = expr.copy()
+    for pattern, short in spellings:
+        shown = shown.transform(lambda node, p=pattern, s=short: s.copy() if node == p else node, copy=False)
+    return str(_plain(shown).unnest().sql("spark", normalize_functions="lower"))
+
+
+def _condition(expr: exp.Expr, spellings: _Spellings) -> str:
+    shown = _sql(expr, spellings)
+    return f"({shown})" if isinstance(expr.unnest(), exp.Or) else shown
+
+
+_OPERATORS: dict[str, type[exp.Binary]] = {
+    "try_add": exp.Add,
+    "try_subtract": exp.Sub,
+    "try_multiply": exp.Mul,
+    "try_divide": exp.Div,
+}
+
+
+def _plain(expr: exp.Expr) -> exp.Expr:
+    """The expression without what only the machine needs."""
+    for child in list(expr.iter_expressions()):
+        plain = _plain(child)
+        if plain is not child:
+            child.replace(plain)
+    match expr:
+        case exp.Cast(this=exp.Expr() as inner) if _keeps_value(inner, expr.meta.get("sql_type")):
+            return inner
+        case exp.Cast(this=exp.Literal(is_string=True) as number) if _is_numeric(
+            number.name, expr.meta.get("sql_type")
+        ):
+            return _typed(exp.Literal.number(number.name), expr.meta["sql_type"])
+        case exp.Anonymous() if str(expr.this).lower() in _OPERATORS and len(expr.expressions) == 2:
+            left, right = (_operand(each) for each in expr.expressions)
+            kind = _OPERATORS[str(expr.this).lower()]
+            return _typed(kind(this=left, expression=right), expr.meta.get("sql_type"))
+        case exp.Nullif() if isinstance(expr.this, exp.Literal) and expr.this.name != expr.expression.name:
+            return expr.this
+        case exp.Paren() if not isinstance(expr.this, exp.Binary | exp.Unary) or isinstance(expr.this, exp.Paren):
+            return expr.this
+        case _:
+            return expr
+
+
+def _is_numeric(text: str, target: SqlType | None) -> bool:
+    """Whether a quoted text is how binding writes a decimal literal."""
+    return target is not None and target.kind is Kind.NUMERIC and bool(re.fullmatch(r"\d*\.?\d+", text))
+
+
+def _operand(node: exp.Expr) -> exp.Expr:
+    return exp.paren(node, copy=False) if isinstance(node, exp.Binary) else node
+
+
+_INTEGER_DIGITS = {Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 19}
+
+
+def _keeps_value(inner: exp.Expr, target: SqlType | None) -> bool:
+    """Whether a cast to `target` cannot change a value: the same type, a wider number, or a plain literal."""
+    if target is None:
+        return False
+    literal = inner.this if isinstance(inner, exp.Neg) else inner
+    if isinstance(literal, exp.Literal) and not literal.is_string and target.is_number:
+        return True
+    source = inner.unnest().meta.get("sql_type")
+    if not isinstance(source, SqlType):
+        return False
+    if source == target or (source.kind is Kind.REAL and target.kind is Kind.DOUBLE):
+        return True
+    if source.is_integer and target.is_integer:
+        return _INTEGER_DIGITS[source.kind] <= _INTEGER_DIGITS[target.kind]
+    if target.kind is Kind.NUMERIC and (source.is_integer or source.kind is Kind.NUMERIC):
+        digits, scale = _INTEGER_DIGITS.get(source.kind, source.precision - source.scale), source.scale
+        return digits <= target.precision - target.scale and scale <= target.scale
+    return False
+
+
+__all__ = ["Node", "as_json", "describe", "dot", "text"]

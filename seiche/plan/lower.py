@@ -203,7 +203,9 @@ def _check_expression(root: exp.Expr) -> None:
             isinstance(node, exp.In) and node.args.get("query") is not None
         ):
             raise _NotIncremental("subquery", "Subqueries in expressions have no change rule yet.")
-        if isinstance(node, (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)):
+        if isinstance(node, (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)) or (
+            isinstance(node, exp.Anonymous) and str(node.this).lower() in ("explode", "posexplode", "inline")
+        ):
             raise _NotIncremental("table_function", "Set-returning functions have no change rule yet.")
 
 
@@ -229,7 +231,9 @@ def _aggregate(
     group = ast.args.get("group")
     group_exprs: list[exp.Expr] = []
     if group is not None:
-        if any(group.args.get(each) for each in ("grouping_sets", "rollup", "cube", "totals", "all")):
+        kinds = (exp.GroupingSets, exp.Rollup, exp.Cube)
+        clauses = ("grouping_sets", "rollup", "cube", "totals", "all")
+        if any(isinstance(each, kinds) for each in group.expressions) or any(group.args.get(each) for each in clauses):
             raise _NotIncremental("grouping_sets", "GROUPING SETS, ROLLUP and CUBE have no change rule yet.")
         group_exprs = [each.unnest() for each in group.expressions]
         for each in group_exprs:

@@ -11,7 +11,8 @@ Each call keeps columns that add up (counts and sums), or the extreme value so f
 
 A float is added as the decimal that it prints as, which is exact for almost every value that people store;
 such sums never drift as rows come and go. A group holding a value for which that fails (u > 0) is evaluated
-anew from its rows when it changes, as is a group whose extreme value left.
+anew from its rows when it changes, as is a group whose extreme value left, and one whose decimal sum has outgrown
+its type (which is then NULL).
 
 All of it is Spark SQL text; `<row>` frames have the input's fields and `_op`.
 """
@@ -36,6 +37,7 @@ class SumColumn:
     name: str
     type: SqlType
     partial: str
+    may_overflow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,8 @@ def group_state(aggregate: Aggregate) -> GroupState:
                 exact = f"try_cast({value} as {FLOAT_AS_DECIMAL.spark})"
                 fits = f"cast({exact} as {call.argument.type.spark}) <=> {value}"
                 signed = f"if(`{OP}` > 0, {exact}, -{exact})"
-                sums[decimal] = SumColumn(decimal, FLOAT_AS_DECIMAL, f"coalesce(sum({signed}), 0)")
+                total = f"if(count({exact}) = 0, 0, try_sum({signed}))"
+                sums[decimal] = SumColumn(decimal, FLOAT_AS_DECIMAL, total, may_overflow=True)
                 sums[unfit] = SumColumn(unfit, BIGINT, f"sum(if({fits}, 0, `{OP}`))")
                 inexact.append(unfit)
                 result = f"if(`{present}` = 0, null, cast(`{decimal}` as {call.field.type.spark}))"
@@ -121,7 +124,8 @@ def group_state(aggregate: Aggregate) -> GroupState:
                 total = f"_s_{name}"
                 type_ = call.field.type
                 wide = f"cast({value} as {type_.spark})"
-                sums[total] = SumColumn(total, type_, f"coalesce(sum(if(`{OP}` > 0, {wide}, -{wide})), 0)")
+                partial = f"if(count({value}) = 0, 0, try_sum(if(`{OP}` > 0, {wide}, -{wide})))"
+                sums[total] = SumColumn(total, type_, partial, may_overflow=type_.kind is Kind.NUMERIC)
                 result = f"if(`{present}` = 0, null, `{total}`)"
             case Function.BOOL_AND:
                 column = f"_f_{name}"
@@ -149,4 +153,5 @@ def _native(call: Call) -> str:
             value = f"`{call.argument.name}`"
             if function is Function.SUM and call.argument.type.kind is not Kind.REAL:
                 value = f"cast({value} as {call.field.type.spark})"
-            return f"cast({function.value}({value}) as {call.field.type.spark})"
+            name = "try_sum" if function is Function.SUM else function.value
+            return f"cast({name}({value}) as {call.field.type.spark})"

@@ -45,43 +45,54 @@ from seiche.stream.view import ViewJob
 # Counts up when a change of planning gives stored views another shape than before.
 PLAN_VERSION = 1
 
+GATE_CHECK_SECONDS = 0.2
+
 
 class TableGate:
-    """Lets many small inserts of a table go together, and anything else have it for itself."""
+    """Lets many small inserts of a table go together, and anything else have it for itself, first come first served.
+
+    `check` is called while waiting and may raise, which leaves the queue.
+    """
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._sharing = 0
-        self._alone = False
-        self._waiting_alone = 0
+        self._queue: list[tuple[object, bool]] = []  # who is inside or waits, and whether it wants to be alone
 
     @contextmanager
-    def shared(self) -> Iterator[None]:
-        with self._condition:
-            self._condition.wait_for(lambda: not self._alone and not self._waiting_alone)
-            self._sharing += 1
-        try:
+    def shared(self, check: Callable[[], None] = lambda: None) -> Iterator[None]:
+        with self._inside(False, check):
             yield
-        finally:
-            with self._condition:
-                self._sharing -= 1
-                self._condition.notify_all()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self, check: Callable[[], None] = lambda: None) -> Iterator[None]:
+        with self._inside(True, check):
+            yield
+
+    @contextmanager
+    def _inside(self, alone: bool, check: Callable[[], None]) -> Iterator[None]:
+        me = (object(), alone)
         with self._condition:
-            self._waiting_alone += 1
+            self._queue.append(me)
             try:
-                self._condition.wait_for(lambda: not self._alone and not self._sharing)
-            finally:
-                self._waiting_alone -= 1
-            self._alone = True
+                while not self._may_enter(me):
+                    self._condition.wait(GATE_CHECK_SECONDS)
+                    check()
+            except BaseException:
+                self._leave(me)
+                raise
         try:
             yield
         finally:
             with self._condition:
-                self._alone = False
-                self._condition.notify_all()
+                self._leave(me)
+
+    def _may_enter(self, me: tuple[object, bool]) -> bool:
+        before = self._queue[: self._queue.index(me)]
+        return not before if me[1] else not any(alone for _, alone in before)
+
+    def _leave(self, me: tuple[object, bool]) -> None:
+        self._queue.remove(me)
+        self._condition.notify_all()
 
 
 @dataclass(slots=True)

@@ -58,6 +58,7 @@ class Dml:
         variables: Variables,
         now_ms: int,
         wait: Callable[[Future[Any]], Any],
+        check: Callable[[], None],
     ) -> None:
         self._database = database
         self._variables = variables
@@ -65,6 +66,7 @@ class Dml:
         self._settings = Settings(timezone=variables.get("timezone"), now_ms=now_ms, strict=True)
         self._now_ms = now_ms
         self._wait = wait
+        self._check = check
 
     def table(self, name: ast.ObjectName) -> CatalogObject:
         return self._database.catalog.find(
@@ -89,7 +91,7 @@ class Dml:
         if rows is None:
             if returning is not None:
                 raise FeatureNotSupported("RETURNING of an insert this large is not supported yet")
-            with self._database.gate(RelationId(table.id)).alone():
+            with self._database.gate(RelationId(table.id)).alone(self._check):
                 return self._submit(table, InsertFrame(frame)).rows, None
         check_not_null(rows, shape, table.name)
         shown = None
@@ -98,7 +100,7 @@ class Dml:
             shown = (returning, self._database.runtime.spark.createDataFrame(plain))
         if rows.num_rows == 0:
             return 0, shown
-        with self._database.gate(RelationId(table.id)).shared():
+        with self._database.gate(RelationId(table.id)).shared(self._check):
             return self._submit(table, InsertRows(rows)).rows, shown
 
     def insert_table(self, table: CatalogObject, rows: pa.Table) -> int:
@@ -117,7 +119,7 @@ class Dml:
         if plain and is_small and shape.key == ("_row_id",):
             shaped = _cast(rows.select(visible), shape)
             check_not_null(shaped, shape, table.name)
-            with self._database.gate(RelationId(table.id)).shared():
+            with self._database.gate(RelationId(table.id)).shared(self._check):
                 return self._submit(table, InsertRows(shaped)).rows
         frame = self._database.runtime.spark.createDataFrame(rows)
         return self.insert_given(table, frame)
@@ -151,7 +153,7 @@ class Dml:
         assignments = tuple((each.column, each.value.tree) for each in statement.assignments)
         where = statement.where.tree if statement.where is not None else None
         bound = bind_update(target, statement.alias, assignments, where, self._names, self._settings)
-        with self._database.gate(RelationId(table.id)).alone():
+        with self._database.gate(RelationId(table.id)).alone(self._check):
             written = self._submit(table, UpdateRows(bound, self._now_ms))
         return written.rows, self._returned(returning, table, written, sign=1)
 
@@ -162,7 +164,7 @@ class Dml:
         returning = self._returning(statement.returning, target, statement.alias)
         where = statement.where.tree if statement.where is not None else None
         bound = bind_delete(target, statement.alias, where, self._names, self._settings)
-        with self._database.gate(RelationId(table.id)).alone():
+        with self._database.gate(RelationId(table.id)).alone(self._check):
             written = self._submit(table, DeleteRows(bound, self._now_ms))
         return written.rows, self._returned(returning, table, written, sign=-1)
 

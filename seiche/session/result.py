@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -32,7 +32,7 @@ class Result:
     _rows: list[tuple[Any, ...]] | None = None
     _frame: DataFrame | None = None
     _fetch: Callable[[DataFrame], list[tuple[Any, ...]]] | None = None
-    _held: ExitStack = field(default_factory=ExitStack)
+    _hold: Callable[[], ExitStack] = ExitStack
 
     @property
     def rows(self) -> list[tuple[Any, ...]] | None:
@@ -49,7 +49,7 @@ class Result:
         if self._frame is None or self.columns is None:
             raise DataException("the statement gives no rows", hint="Ask with a SELECT.")
         frame = self._frame.toDF(*(column.name for column in self.columns))
-        weakref.finalize(frame, lambda held: None, self._held)  # the frame keeps what the result keeps
+        weakref.finalize(frame, self._hold().close)
         return frame
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:

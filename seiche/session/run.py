@@ -229,16 +229,21 @@ class Session:
     def _select(self, statement: ast.Select) -> Result:
         bound = self._bound(statement)
         epoch = self._read_epoch(bound)
-        held = ExitStack()
-        held.enter_context(self._database.trash.reading())
+        held = self._hold()
         try:
             frame = self._frame(bound, epoch)
         except BaseException:
             held.close()
             raise
-        result = Result("SELECT", bound.columns, epoch=epoch, _frame=frame, _fetch=self._fetch, _held=held)
-        release(result, held)
+        result = Result("SELECT", bound.columns, epoch=epoch, _frame=frame, _fetch=self._fetch, _hold=self._hold)
+        weakref.finalize(result, held.close)
         return result
+
+    def _hold(self) -> ExitStack:
+        """Keeps every file that is registered now, until it is closed."""
+        held = ExitStack()
+        held.enter_context(self._database.trash.reading())
+        return held
 
     def _bound(self, statement: ast.Select) -> BoundQuery:
         names = CatalogNames(self._database.catalog, self.variables.search_path)
@@ -302,7 +307,7 @@ class Session:
         return Result(tag, bound.columns, _rows=fetch_rows(shown))
 
     def _dml(self) -> Dml:
-        return Dml(self._database, self.variables, self._database.clock.now_ms(), self._wait)
+        return Dml(self._database, self.variables, self._database.clock.now_ms(), self._wait, self._stop_if_told)
 
     # --- definitions ---------------------------------------------------------------------------------
 
@@ -420,26 +425,25 @@ class Session:
             except FutureTimeout:
                 if future.done():
                     raise
-                if self._cancelled.is_set():
-                    self._give_up(future, "canceling statement due to user request")
-                if self._deadline is not None and time.monotonic() > self._deadline:
-                    self._give_up(future, "canceling statement due to statement timeout")
+                try:
+                    self._stop_if_told()
+                except QueryCanceled as told:
+                    if future.cancel():
+                        raise
+                    detail = "An epoch had taken it up already: what it asked for may still happen."
+                    raise QueryCanceled(told.message, detail=detail) from None
 
-    def _give_up(self, future: Future[Any], message: str) -> None:
-        if future.cancel():
-            raise QueryCanceled(message)
-        raise QueryCanceled(message, detail="An epoch had taken it up already: what it asked for may still happen.")
+    def _stop_if_told(self) -> None:
+        if self._cancelled.is_set():
+            raise QueryCanceled("canceling statement due to user request")
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise QueryCanceled("canceling statement due to statement timeout")
 
 
 def replace_result(result: Result, notices: tuple[str, ...], seconds: float) -> Result:
     result.notices = notices
     result.seconds = seconds
     return result
-
-
-def release(result: Result, held: ExitStack) -> None:
-    """Lets go of what a query reads when its result is no longer used."""
-    weakref.finalize(result, held.close)
 
 
 def _as_arrow(rows: Iterable[Any], table: CatalogObject) -> pa.Table:

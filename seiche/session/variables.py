@@ -33,7 +33,7 @@ class Variable:
                     )
                 return _BOOLEANS[value.lower()]
             case "integer":
-                if not value.lstrip("-").isdigit():
+                if not value.removeprefix("-").isdecimal():
                     raise InvalidParameter(f'invalid value for parameter "{self.name}": "{value}"')
                 return str(int(value))
             case "timezone":
@@ -48,7 +48,7 @@ def _timezone(value: str) -> str:
     by_folded = {name.lower(): name for name in zoneinfo.available_timezones()}
     if value.lower() not in by_folded:
         raise InvalidParameter(
-            f'invalid value for parameter "timezone": "{value}"', hint=nearest(value.lower(), by_folded)
+            f'invalid value for parameter "timezone": "{value}"', hint=nearest(value, by_folded.values())
         )
     return by_folded[value.lower()]
 

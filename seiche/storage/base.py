@@ -11,7 +11,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError
 from pyiceberg.io.pyarrow import parquet_files_to_data_files
 from pyiceberg.schema import Schema
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import _OverwriteFiles
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -58,7 +61,11 @@ class IcebergBases:
             files = parquet_files_to_data_files(
                 table.io, transaction.table_metadata, iter(self._folder.location(path) for path in paths)
             )
-            with transaction.update_snapshot().overwrite() as overwrite:
+            with _ReplaceAll(
+                operation=Operation.OVERWRITE if old else Operation.APPEND,
+                transaction=transaction,
+                io=table.io,
+            ) as overwrite:
                 for file in old:
                     overwrite.delete_data_file(file)
                 for file in files:
@@ -135,6 +142,14 @@ class IcebergBases:
             mapping = table.schema().name_mapping.model_dump_json()
             transaction.set_properties(**{TableProperties.DEFAULT_NAME_MAPPING: mapping})
         return table
+
+
+class _ReplaceAll(_OverwriteFiles):
+    """An overwrite of the whole table. PyIceberg's own keeps a manifest of deleted entries for every commit ever
+    made; here no entry of the snapshot before lives on, so none of its manifests has to."""
+
+    def _existing_manifests(self) -> list[ManifestFile]:
+        return []
 
 
 def iceberg_schema(schema: RelationSchema) -> Schema:

@@ -18,7 +18,7 @@ from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion
 from seiche.types import Kind
 
-_ORDERED = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+_ORDERED = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE)
 
 Bounds = tuple[Any, Any]
 

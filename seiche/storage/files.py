@@ -80,9 +80,9 @@ class DataFolder:
 
     def column_bounds(self, path: str, column: str) -> tuple[Any, Any] | None:
         """The least and greatest value of a column as the file's own statistics tell; None when they do not."""
-        with _surroundings(f'file "{path}" cannot be read', StorageUnavailable):
-            with self._fs.open_input_file(f"{self._base}/{path}") as source:
-                metadata = pq.ParquetFile(source).metadata
+        fact = f'file "{path}" cannot be read'
+        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(f"{self._base}/{path}") as source:
+            metadata = pq.ParquetFile(source).metadata
         ends: list[tuple[Any, Any]] = []
         for group in (metadata.row_group(index) for index in range(metadata.num_row_groups)):
             found = [group.column(index) for index in range(group.num_columns)]

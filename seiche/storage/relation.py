@@ -129,7 +129,7 @@ class RelationReader:
         """The last change of each key that the log mentions, and those keys."""
         key = [f"`{name}`" for name in version.schema.key]
         if sum(segment.rows for segment in log) <= DRIVER_LOG_ROWS_MAX:
-            table = pa.concat_tables([self._segments.load(segment) for segment in log])
+            table = pa.concat_tables([self._segments.load(segment, version.schema) for segment in log])
             table = _clip(table, version.base.fold_epoch, version.epoch)
             if table.num_rows == 0:
                 return None, None

@@ -118,7 +118,7 @@ class SegmentWriter:
 
     def join(self, schema: RelationSchema, segments: list[Segment]) -> Segment:
         """Puts the changes of several small segments into one; they stay readable epoch by epoch."""
-        tables = [self.load(segment) for segment in segments]
+        tables = [self.load(segment, schema) for segment in segments]
         whole = pa.concat_tables(tables)
         return self.write_stamped(
             segments[0].relation,
@@ -129,11 +129,13 @@ class SegmentWriter:
             fresh=all(segment.fresh for segment in segments),
         )
 
-    def load(self, segment: Segment) -> pa.Table:
+    def load(self, segment: Segment, schema: RelationSchema) -> pa.Table:
         """A small segment as Arrow, remembered from now on."""
         table = self._cache.get(segment.path)
         if table is None:
-            table = self._folder.read_table(segment.path)
+            # Files that Spark wrote differ from ours in what may be NULL and in the names of nested fields.
+            target = arrow_schema(schema)
+            table = self._folder.read_table(segment.path).select(target.names).cast(target)
             self._cache.put(segment.path, table)
         return table
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from seiche.model import EPOCH, OP, VNODE, RelationSchema
 from seiche.plan.algebra import Aggregate, Item, Plan, Scan, Select, input_column, make_select
 from seiche.plan.fragments import Fragment
-from seiche.plan.state import COUNT, GroupState, group_state
+from seiche.plan.state import COUNT, GroupState, SumColumn, group_state
 from seiche.storage.changes import Changes, consolidate
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, key_predicate, restricted_sql
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape, vnode_sql
@@ -134,7 +134,8 @@ class _Groups:
 
     @property
     def may_redo(self) -> bool:
-        return bool(self.state.extremes or self.state.inexact)
+        overflow = any(each.may_overflow for each in self.state.sums)
+        return bool(self.state.extremes or self.state.inexact or overflow)
 
     def partial_sql(self, changes: str, *, net: bool, counting: bool) -> str:
         """Sums of the changes by group: keys, `_count`, sums, and the extremes gained and lost."""
@@ -159,7 +160,7 @@ class _Groups:
     def evaluate_sql(self, rows: str) -> str:
         """Whole groups from plain rows: stored columns, `_vnode`, `_op`."""
         columns = [f"coalesce(sum(`{OP}`), 0) AS `{COUNT}`"]
-        columns += [f"coalesce({each.partial}, 0) AS `{each.name}`" for each in self.state.sums]
+        columns += [f"{_partial(each)} AS `{each.name}`" for each in self.state.sums]
         columns += [f"{each.function}(`{each.argument}`) AS `{each.name}`" for each in self.state.extremes]
         columns += [f"{native} AS `_native_{name}`" for name, native in self.state.natives.items()]
         if self.aggregate.total:
@@ -171,6 +172,7 @@ class _Groups:
         results = {}
         for name, result in self.state.results.items():
             doubt = [f"`{column}` <> 0" for column in self.state.inexact]
+            doubt += [f"`{each.name}` IS NULL" for each in self.state.sums if each.may_overflow]
             results[name] = f"if({' OR '.join(doubt)}, `_native_{name}`, {result})" if doubt else result
         called = ", ".join(["*", *(f"{value} AS `{name}`" for name, value in results.items())])
         stored = ", ".join([*self._items(), *(f"`{column.name}`" for column in self.state.columns)])
@@ -218,7 +220,12 @@ class _Groups:
         )
         grouped = [f"`{key}`" for key in keys]
         grouped += ["sum(`_w`) > 0 AS `_had`", "max_by(`_o`, `_e`) FILTER (WHERE `_w` > 0) AS `_o`"]
-        grouped += [f"cast(sum(`{name}`) as {type_}) AS `{name}`" for name, type_ in sums]
+        overflowing = [each.name for each in self.state.sums if each.may_overflow]
+        for name, type_ in sums:
+            total = f"cast(sum(`{name}`) as {type_})"
+            if name in overflowing:  # one part that outgrew its type spoils the whole
+                total = f"if(count_if(`{name}` IS NULL) > 0, null, cast(try_sum(`{name}`) as {type_}))"
+            grouped.append(f"{total} AS `{name}`")
         for each in self.state.extremes:
             grouped += [f"{each.function}(`{name}`) AS `{name}`" for name in (each.gained, each.lost)]
         merged = f"SELECT {', '.join(grouped)} FROM ({united}) GROUP BY {_list(keys)}"
@@ -229,6 +236,7 @@ class _Groups:
         alive = "true" if self.aggregate.total else f"`{COUNT}` > 0"
         columns = ["*", f"{alive} AS `_has`"]
         redo = [f"`{name}` <> 0" for name in self.state.inexact]
+        redo += [f"`{each.name}` IS NULL" for each in self.state.sums if each.may_overflow]
         for each in self.state.extremes:
             before = f"if(`_had`, `_o`.`{each.name}`, null)"
             compare = ">=" if each.greatest else "<="
@@ -268,6 +276,11 @@ class _Groups:
             f"cast({item.expr.sql('spark')} as {item.field.type.spark}) AS `{item.field.name}`"
             for item in self.aggregate.items
         ]
+
+
+def _partial(column: SumColumn) -> str:
+    """The partial sum over plain rows, of which there may be none; NULL only where it outgrew its type."""
+    return column.partial if column.may_overflow else f"coalesce({column.partial}, 0)"
 
 
 def _list(names: object) -> str:

@@ -254,7 +254,8 @@ def _take(pending: list[exp.Expr], bound: set[int]) -> list[str]:
 
 
 def _where(sql: str, conditions: list[str]) -> str:
-    return f"SELECT * FROM ({sql}) WHERE {' AND '.join(conditions)}" if conditions else sql
+    # Without an alias Spark takes WHERE (`column`) for one: a table named where that renames its columns.
+    return f"SELECT * FROM ({sql}) AS x WHERE {' AND '.join(conditions)}" if conditions else sql
 
 
 def _next_input(pending: list[exp.Expr], bound: set[int], count: int) -> int:

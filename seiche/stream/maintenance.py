@@ -60,6 +60,7 @@ class Maintenance:
         self._changed: set[RelationId] = set()
         self._dropped: list[RelationId] = []
         self._emptying: list[RelationId] = []
+        self._rewriting = threading.Lock()  # folds and joins of segments, one at a time
         self._stopping = False
         self._idle = True
         self.folds = 0
@@ -95,7 +96,8 @@ class Maintenance:
 
     def fold_now(self, relation: RelationId) -> bool:
         """Folds a relation whether or not it pays; whether there was anything to fold."""
-        return self._fold(relation)
+        with self._rewriting:
+            return self._fold(relation)
 
     # ------------------------------------------------------------------------------------------------
 
@@ -128,10 +130,10 @@ class Maintenance:
                 self.last_error = cause
 
     def _tend(self, relation: RelationId) -> None:
-        version = self._runtime.versions.committed(relation)
-        if self.policy.fold.wants(version):
-            self._fold(relation)
-        self._join_small(relation)
+        with self._rewriting:
+            if self.policy.fold.wants(self._runtime.versions.committed(relation)):
+                self._fold(relation)
+            self._join_small(relation)
 
     def _fold(self, relation: RelationId) -> bool:
         versions = self._runtime.versions

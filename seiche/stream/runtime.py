@@ -119,7 +119,7 @@ class Runtime:
             return None
         segment = self.writer.write_table(relation, schema, net, epoch, fresh=fresh)
         self.versions.stage([segment])
-        stamped = self.writer.load(segment)
+        stamped = self.writer.load(segment, schema)
         return Changes(relation, schema, segment.rows, (segment,), stamped)
 
     def written(self, relation: RelationId, schema: RelationSchema, segments: list[Segment]) -> Changes | None:
@@ -130,7 +130,7 @@ class Runtime:
         rows = sum(segment.rows for segment in segments)
         table = None
         if rows <= self.limits.inline_rows_max and sum(s.bytes for s in segments) <= self.limits.inline_bytes_max:
-            table = pa.concat_tables([self.writer.load(segment) for segment in segments])
+            table = pa.concat_tables([self.writer.load(segment, schema) for segment in segments])
         return Changes(relation, schema, rows, tuple(segments), table)
 
     def changes_between(self, relation: RelationId, after: Epoch, until: Epoch) -> Changes | None:

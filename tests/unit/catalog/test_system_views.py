@@ -65,7 +65,7 @@ def test_dependencies_parameters_users_schemas_and_events_are_listed() -> None:
     assert [(row["name"], row["is_super"]) for row in shown("rw_users")] == [("root", True), ("postgres", True)]
     assert shown("rw_schemas") == [{"id": 2, "name": "public", "owner": 3}]
     assert shown("rw_event_logs") == [
-        {"timestamp": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "event_type": "recovery", "info": {"epoch": 5}}
+        {"timestamp": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "event_type": "recovery", "info": '{"epoch":5}'}
     ]
 
 

@@ -1,0 +1,39 @@
+"""Runs the benchmarks and prints each figure as a ratio with its parts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+import pyspark
+
+from benchmarks import engine_bench
+from benchmarks.measure import Finding, machine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("letters", nargs="*", help="which ones (a b c d e); all if none is given")
+    parser.add_argument("--times", type=int, default=30, help="measured epochs for each figure")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of rows")
+    options = parser.parse_args()
+    known: dict[str, Callable[[], list[Finding]]] = {
+        "a": lambda: engine_bench.one_filter_view(options.times),
+        "b": lambda: engine_bench.large_join(options.times, options.scale),
+        "c": lambda: engine_bench.bulk_load(options.scale),
+        "d": lambda: engine_bench.chain_of_views(options.times),
+        "e": lambda: engine_bench.memory(options.scale),
+    }
+    print(f"machine: {machine()}; Spark {pyspark.__version__}", flush=True)
+    missed = 0
+    for letter in options.letters or known:
+        for finding in known[letter]():
+            print(finding, flush=True)
+            missed += not finding.held
+    print(f"{missed} goals missed" if missed else "all goals held")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""The command `seiche`: reads the command line, runs one subcommand, turns every outcome into an exit code.
+
+    0 fine    1 a statement or a check failed    2 wrong usage    130 interrupted
+
+This is the edge: no stack trace leaves it unless SEICHE_DEBUG=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import seiche
+from seiche.config import Config
+from seiche.errors import ConfigError, SeicheError
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+
+class Connect(Protocol):
+    """`seiche.connect`, as far as this command uses it."""
+
+    def __call__(self, data_dir: str | None = None, *, config: Config) -> AbstractContextManager[Any]: ...
+
+
+def main(argv: Sequence[str] | None = None, *, connect: Connect | None = None) -> int:
+    """Runs the command. `connect` opens the engine; it is `seiche.connect` unless given."""
+    try:
+        code = _run(sys.argv[1:] if argv is None else argv, connect or _connect)
+        sys.stdout.flush()
+        return code
+    except SeicheError as error:
+        _trace()
+        from seiche.cli.display import error_text
+
+        print(error_text(error), file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        _trace()
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone (`| head`). Python would complain once more while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except Exception as failure:  # noqa: BLE001  (the edge of the CLI)
+        _trace()
+        print(f"ERROR:  {type(failure).__name__}: {failure}", file=sys.stderr)
+        if not _debugging():
+            print("HINT:  This is a defect. Run again with SEICHE_DEBUG=1 to see where it happened.", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def _connect(data_dir: str | None = None, *, config: Config) -> AbstractContextManager[Any]:
+    return seiche.connect(data_dir, config=config)
+
+
+def parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    group = common.add_argument_group("settings", "each can also be set in a file or as SEICHE_<NAME>")
+    group.add_argument("--data-dir", metavar="FOLDER", help="folder of the database (default: ./seiche-data)")
+    group.add_argument("--metadata", metavar="ADDRESS", help="metadata database (default: SQLite in the data folder)")
+    group.add_argument("--master", metavar="ADDRESS", help="Spark master (default: local[*])")
+    group.add_argument("--config", metavar="FILE", type=Path, help="file of settings (TOML)")
+    group.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        dest="settings",
+        help="any other setting, as `seiche config` lists them; may be repeated",
+    )
+
+    top = argparse.ArgumentParser(
+        prog="seiche",
+        description="SQL materialized views that stay up to date, on Apache Spark.",
+        epilog="`seiche COMMAND --help` tells more about a command.",
+    )
+    top.add_argument("--version", action="version", version=f"seiche {seiche.__version__}")
+    subcommands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    sql = subcommands.add_parser(
+        "sql",
+        parents=[common],
+        help="run SQL: interactively, from -c, from files or from standard input",
+        description="Runs SQL. Without -c and -f: interactively, or from standard input where that is no terminal. "
+        "Stops at the first error with exit code 1.",
+    )
+    sql.add_argument(
+        "-c", metavar="TEXT", action=_Script, dest="scripts", const="text", help="statements to run; may be repeated"
+    )
+    sql.add_argument(
+        "-f",
+        metavar="FILE",
+        action=_Script,
+        dest="scripts",
+        const="file",
+        help="file of statements to run (- is standard input); may be repeated",
+    )
+    sql.add_argument("-x", "--expanded", action="store_true", help="one line a value")
+    sql.add_argument("--timing", action="store_true", help="show how long each statement took")
+
+    doctor = subcommands.add_parser(
+        "doctor", parents=[common], help="check Java, Python, folders and versions, and say what to do"
+    )
+    doctor.add_argument("--quiet", action="store_true", help="print only what is not fine")
+
+    config = subcommands.add_parser(
+        "config", parents=[common], help="list each setting, its value, and where that came from"
+    )
+    config.add_argument("--json", action="store_true", help="print JSON")
+
+    subcommands.add_parser(
+        "demo", add_help=False, help="watch views stay up to date through a kill, and compare them with Spark"
+    )
+    return top
+
+
+class _Script(argparse.Action):
+    """Collects -c and -f into one list, in the order in which they were given."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, value: Any, option: str | None = None) -> None:
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or []), (self.const, value)])
+
+
+def _run(argv: Sequence[str], connect: Connect) -> int:
+    top = parser()
+    arguments, rest = top.parse_known_args(argv)
+    if arguments.command == "demo":
+        return int(importlib.import_module("seiche.cli.demo").main(rest))
+    if rest:
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
+    config = _config(arguments)
+    match arguments.command:
+        case "sql":
+            return _sql(arguments, config, connect)
+        case "doctor":
+            from seiche.cli import doctor
+
+            return doctor.run(config, quiet=arguments.quiet, out=sys.stdout)
+        case "config":
+            from seiche.cli import settings
+
+            return settings.show(config, as_json=arguments.json, out=sys.stdout, err=sys.stderr)
+        case command:
+            raise AssertionError(f"subcommand {command} has no code")
+
+
+def _config(arguments: argparse.Namespace) -> Config:
+    given: dict[str, object] = {}
+    for pair in arguments.settings:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f'option --set "{pair}" has no value', hint="Write --set NAME=VALUE.")
+        given[name.strip()] = value
+    for name in ("data_dir", "metadata", "master"):
+        if getattr(arguments, name) is not None:
+            given[name] = getattr(arguments, name)
+    return Config.load(arguments=given, file=arguments.config)
+
+
+def _sql(arguments: argparse.Namespace, config: Config, connect: Connect) -> int:
+    # Late, so that the other subcommands answer at once.
+    from seiche.cli import prompt
+    from seiche.cli.session import Outcome, Session, read_script
+
+    scripts = [
+        (value, None) if kind == "text" else (sys.stdin, None) if value == "-" else (read_script(Path(value)), value)
+        for kind, value in arguments.scripts or ()
+    ]
+    interactive = not scripts and sys.stdin.isatty()
+    if not scripts and not interactive:
+        scripts = [(sys.stdin, None)]
+    if interactive:
+        print(f"seiche {seiche.__version__}: starting Spark ...", file=sys.stderr, flush=True)
+    with connect(config=config) as database:
+        # Spark's own handler would cancel the jobs of the engine together with the statement's.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        session = Session(database, sys.stdout, sys.stderr)
+        session.timing = arguments.timing
+        session.expanded = arguments.expanded
+        if interactive:
+            print(r"Type \? for help, \q or Ctrl-D to leave.", file=sys.stderr)
+            prompt.interact(session, database.names, history=prompt.open_history(prompt.history_path(os.environ)))
+            return 0
+        for script, name in scripts:
+            outcome = session.run_text(script, name) if isinstance(script, str) else session.run_lines(script, name)
+            if outcome is not Outcome.OK:
+                return EXIT_FAILED if outcome is Outcome.FAILED else 0
+    return 0
+
+
+def _debugging() -> bool:
+    return os.environ.get("SEICHE_DEBUG", "") not in ("", "0")
+
+
+def _trace() -> None:
+    if _debugging():
+        traceback.print_exc()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

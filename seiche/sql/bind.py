@@ -1,0 +1,253 @@
+"""Binding: a parsed query becomes a typed one that Spark runs as it is.
+
+One translation serves SELECT, DML and materialized views, so that a view and its recomputation cannot disagree.
+The bound query is plain in shape, for the planner's sake:
+
+    every relation is an exp.Table named by `BoundRelation.source`, with an alias that is unique in the whole query
+    every column is qualified by such an alias, every projection has a unique name, every node carries its SqlType
+    views, common table expressions and stars are gone; joins are ON or CROSS; nulls are placed in every ORDER BY
+    aggregates are those of `sql/aggregates.py`
+
+Statements that write are bound to queries that produce the rows to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from seiche.errors import (
+    DuplicateColumn,
+    SyntaxError_,
+    UndefinedColumn,
+    nearest,
+)
+from seiche.model import Column
+from seiche.sql.casts import assign, settle
+from seiche.sql.expressions import Clause, ExpressionBinder, Usage
+from seiche.sql.nodes import (
+    Settings,
+    integer,
+    type_of,
+    typed,
+)
+from seiche.sql.queries import (
+    Bound,
+    BoundQuery,
+    BoundRelation,
+    Names,
+    OutputColumn,
+    QueryBinder,
+    aliased,
+    bare_scope,
+    has_tail,
+    parsed,
+    row_cells,
+)
+from seiche.types import INTEGER, SqlType
+
+__all__ = [
+    "BoundExpression", "BoundQuery", "BoundRelation", "Names", "OutputColumn", "Settings", "bind_delete",
+    "bind_expression", "bind_insert", "bind_query", "bind_returning", "bind_update",
+]  # fmt: skip
+
+RETURNING_SOURCE = "returning_rows"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundExpression:
+    ast: exp.Expr
+    type: SqlType
+    uses_now: bool
+    volatile: tuple[str, ...]
+
+
+def bind_query(query: exp.Expr, names: Names, settings: Settings) -> BoundQuery:
+    binder = QueryBinder(names, settings)
+    return binder.finished(binder.settled(binder.query(query, None, {})))
+
+
+def bind_expression(
+    expression: exp.Expr | str, columns: Sequence[Column] | Mapping[str, Column], settings: Settings
+) -> BoundExpression:
+    """An expression over columns that are in scope by their bare names."""
+    usage = Usage()
+    listed = list(columns.values()) if isinstance(columns, Mapping) else list(columns)
+    scope = bare_scope(listed)
+    binder = ExpressionBinder(scope, settings, usage, Clause.DEFAULT)
+    node = settle(binder.bind(parsed(expression)), settings)
+    return BoundExpression(node, type_of(node), usage.now, tuple(usage.volatile))
+
+
+# --- statements that write ---------------------------------------------------------------------------
+
+
+def bind_insert(
+    target: BoundRelation,
+    column_names: Sequence[str] | None,
+    query: exp.Expr | None,
+    names: Names,
+    settings: Settings,
+) -> BoundQuery:
+    """The rows to insert: all visible columns of the target in order, defaults and generated columns filled in.
+
+    Without a query, one row of defaults.
+    """
+    visible = [column for column in target.columns if not column.hidden]
+    binder = QueryBinder(names, settings)
+    if query is None:
+        row = exp.Select(expressions=[exp.alias_(integer(1), "one", quoted=True)])
+        given, columns = Bound(row, [OutputColumn("one", "one", INTEGER)]), []
+    else:
+        query = _without_defaults(target, column_names, query)
+        if isinstance(query, exp.Values) and not has_tail(query):
+            given = binder.raw_values(query)
+        else:
+            given = binder.query(query, None, {})
+        columns = _target_columns(target, visible, column_names, len(given.columns))
+    types = [column.type for column in columns]
+
+    def store(node: exp.Expr, index: int) -> exp.Expr:
+        return assign(node, types[index], columns[index].name, settings)
+
+    if columns:
+        given = binder.retyped(given, types, store)
+    stored: dict[str, exp.Expr] = {
+        column.name: typed(exp.column(output.alias, table="given", quoted=True), column.type)
+        for column, output in zip(columns, given.columns, strict=False)
+    }
+    for column in visible:
+        if column.name not in stored and column.generated is None:
+            stored[column.name] = binder.default(column)
+    return binder.finished(binder.filled(target, visible, stored, given))
+
+
+def bind_update(
+    target: BoundRelation,
+    alias: str | None,
+    assignments: Sequence[tuple[str, exp.Expr]],
+    where: exp.Expr | None,
+    names: Names,
+    settings: Settings,
+) -> BoundQuery:
+    """Old and new values (`old_<name>`, `new_<name>`) of all the target's columns, for the rows that match."""
+    binder = QueryBinder(names, settings)
+    scope, table = binder.target_scope(target, alias)
+    _check_assignments(target, [name for name, _ in assignments])
+    expressions = binder.expressions(scope, Clause.VALUES)
+    new: dict[str, exp.Expr] = {}
+    by_name = {column.name: column for column in target.columns}
+    for name, value in assignments:
+        column = by_name[name]
+        if _is_default(value):
+            new[name] = binder.default(column)
+        else:
+            new[name] = assign(expressions.bind(value), column.type, name, settings)
+    old = {column.name: scope.lookup(column.name).copy() for column in target.columns}
+    kept = {name: new.get(name, node) for name, node in old.items()}
+    computed = binder.generated(target, kept) if new else {}
+    projections: list[exp.Expr] = []
+    outputs: list[OutputColumn] = []
+    for prefix, values in (("old_", old), ("new_", kept | computed)):
+        for column in target.columns:
+            name = prefix + column.name
+            projections.append(aliased(values[column.name].copy(), name))
+            outputs.append(OutputColumn(name, name, column.type))
+    select = exp.Select(expressions=projections).from_(table, copy=False)
+    if where is not None:
+        select.set("where", exp.Where(this=binder.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
+    return binder.finished(Bound(select, outputs))
+
+
+def bind_delete(
+    target: BoundRelation, alias: str | None, where: exp.Expr | None, names: Names, settings: Settings
+) -> BoundQuery:
+    """All columns of the rows to delete."""
+    binder = QueryBinder(names, settings)
+    scope, table = binder.target_scope(target, alias)
+    projections = [aliased(scope.lookup(column.name).copy(), column.name) for column in target.columns]
+    select = exp.Select(expressions=projections).from_(table, copy=False)
+    if where is not None:
+        select.set("where", exp.Where(this=binder.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
+    return binder.finished(Bound(select, [OutputColumn(c.name, c.name, c.type) for c in target.columns]))
+
+
+def bind_returning(
+    expressions: Sequence[exp.Expr], target: BoundRelation, alias: str | None, names: Names, settings: Settings
+) -> BoundQuery:
+    """RETURNING over the written rows, which Spark knows as `returning_rows`."""
+    rows = replace(target, source=RETURNING_SOURCE, id=None)
+    binder = QueryBinder(names, settings)
+    scope, table = binder.target_scope(rows, alias)
+    projections, outputs = binder.projections(expressions, scope)
+    select = exp.Select(expressions=projections).from_(table, copy=False)
+    return binder.finished(binder.settled(Bound(select, outputs)))
+
+
+def _check_assignments(target: BoundRelation, names: Sequence[str]) -> None:
+    visible = {column.name: column for column in target.columns if not column.hidden}
+    seen: set[str] = set()
+    for name in names:
+        column = visible.get(name)
+        if column is None:
+            raise UndefinedColumn(
+                f'column "{name}" of relation "{target.name}" does not exist', hint=nearest(name, visible)
+            )
+        if name in seen:
+            raise DuplicateColumn(f'column "{name}" specified more than once')
+        if column.generated is not None:
+            raise SyntaxError_(
+                f'cannot write to generated column "{name}"',
+                detail=f'Column "{name}" is a generated column.',
+            )
+        seen.add(name)
+
+
+def _target_columns(
+    target: BoundRelation, visible: Sequence[Column], names: Sequence[str] | None, count: int
+) -> list[Column]:
+    if names is None:
+        writable = [column for column in visible if column.generated is None]
+        if count > len(writable):
+            raise SyntaxError_(
+                "INSERT has more expressions than target columns", detail=_sizes(target, count, len(writable))
+            )
+        return writable[:count]
+    _check_assignments(target, names)
+    if count > len(names):
+        raise SyntaxError_("INSERT has more expressions than target columns", detail=_sizes(target, count, len(names)))
+    if count < len(names):
+        raise SyntaxError_("INSERT has more target columns than expressions", detail=_sizes(target, count, len(names)))
+    by_name = {column.name: column for column in visible}
+    return [by_name[name] for name in names]
+
+
+def _sizes(target: BoundRelation, count: int, columns: int) -> str:
+    return f'{count} values were given for {columns} columns of "{target.name}".'
+
+
+def _is_default(node: exp.Expr) -> bool:
+    """The word DEFAULT, which the parser takes for a column."""
+    return (
+        isinstance(node, exp.Column | exp.Var | exp.Identifier)
+        and not node.args.get("table")
+        and node.name.upper() == "DEFAULT"
+    )
+
+
+def _without_defaults(target: BoundRelation, names: Sequence[str] | None, query: exp.Expr) -> exp.Expr:
+    """VALUES with the word DEFAULT replaced by the default's expression."""
+    values = query.find(exp.Values) if isinstance(query, exp.Values) else None
+    if values is None or not any(_is_default(cell) for row in values.expressions for cell in row_cells(row)):
+        return query
+    visible = {column.name: column for column in target.columns if not column.hidden}
+    wanted = list(names) if names is not None else [c.name for c in visible.values() if c.generated is None]
+    replaced = query.copy()
+    for row in replaced.expressions:
+        for index, cell in enumerate(row_cells(row)):
+            if _is_default(cell) and index < len(wanted) and wanted[index] in visible:
+                default = visible[wanted[index]].default
+                cell.replace(parsed(default) if default else exp.Null())
+    return replaced

@@ -1,0 +1,541 @@
+"""Casts: which type becomes which, where, and the Spark expression that gives PostgreSQL's answer.
+
+`coerce` is what an operator, a comparison or a function argument does by itself, `assign` what storing into a
+column does, `convert` what `::` does. `common_type` is the rule of UNION, CASE, COALESCE, VALUES and ARRAY[].
+All three cast through one table of renderings, so the same conversion means the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from sqlglot import exp
+
+from seiche.errors import DatatypeMismatch, FeatureNotSupported
+from seiche.sql.literals import MICROS_PER_DAY, literal
+from seiche.sql.nodes import (
+    Settings,
+    attempt,
+    bigint,
+    binary,
+    boolean,
+    call,
+    case,
+    checked_cast,
+    comparison,
+    conjunction,
+    equal,
+    field,
+    integer,
+    is_null,
+    is_unknown,
+    not_null,
+    null,
+    spark_cast,
+    text,
+    transform,
+    type_of,
+    typed,
+    variable,
+)
+from seiche.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    MAX_PRECISION,
+    NUMERIC,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Kind,
+    SqlType,
+    array_of,
+    numeric,
+)
+
+
+class Context(IntEnum):
+    """How willingly a cast happens; each includes the ones before it."""
+
+    IMPLICIT = 1
+    ASSIGNMENT = 2
+    EXPLICIT = 3
+
+
+_RANK = {
+    Kind.SMALLINT: 1,
+    Kind.INTEGER: 2,
+    Kind.BIGINT: 3,
+    Kind.NUMERIC: 4,
+    Kind.REAL: 5,
+    Kind.DOUBLE: 6,
+}
+_MOMENTS = {Kind.DATE: 1, Kind.TIMESTAMP: 2, Kind.TIMESTAMPTZ: 3}
+_DIGITS = {Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 19}
+
+_E, _A = Context.EXPLICIT, Context.ASSIGNMENT
+_OTHERS: dict[tuple[Kind, Kind], Context] = {
+    (Kind.INTEGER, Kind.BOOLEAN): _E,
+    (Kind.BOOLEAN, Kind.INTEGER): _E,
+    (Kind.TIME, Kind.INTERVAL): Context.IMPLICIT,
+    (Kind.INTERVAL, Kind.TIME): _A,
+    (Kind.TIMESTAMP, Kind.TIME): _A,
+    (Kind.TIMESTAMPTZ, Kind.TIME): _A,
+    (Kind.JSONB, Kind.BOOLEAN): _E,
+    (Kind.JSONB, Kind.SMALLINT): _E,
+    (Kind.JSONB, Kind.INTEGER): _E,
+    (Kind.JSONB, Kind.BIGINT): _E,
+    (Kind.JSONB, Kind.NUMERIC): _E,
+    (Kind.JSONB, Kind.REAL): _E,
+    (Kind.JSONB, Kind.DOUBLE): _E,
+}
+
+
+def context_of(source: SqlType, target: SqlType) -> Context | None:
+    """The least explicit context in which `source` becomes `target`; None if never."""
+    if source == target or source.kind is Kind.NULL:
+        return Context.IMPLICIT
+    match source.kind, target.kind:
+        case a, b if a in _RANK and b in _RANK:
+            return Context.IMPLICIT if _RANK[a] <= _RANK[b] else Context.ASSIGNMENT
+        case a, b if a in _MOMENTS and b in _MOMENTS:
+            return Context.IMPLICIT if _MOMENTS[a] <= _MOMENTS[b] else Context.ASSIGNMENT
+        case Kind.ARRAY, Kind.ARRAY:
+            assert source.element is not None and target.element is not None
+            return context_of(source.element, target.element)
+        case Kind.STRUCT, Kind.STRUCT:
+            if len(source.fields) != len(target.fields):
+                return None
+            found = [context_of(a, b) for (_, a), (_, b) in zip(source.fields, target.fields, strict=True)]
+            return None if None in found else max((c for c in found if c), default=Context.IMPLICIT)
+        case Kind.VARCHAR, _:
+            return Context.EXPLICIT
+        case _, Kind.VARCHAR:
+            return Context.ASSIGNMENT
+        case pair:
+            return _OTHERS.get(pair)
+
+
+def castable(source: SqlType, target: SqlType, context: Context) -> bool:
+    needed = context_of(source, target)
+    return needed is not None and needed <= context
+
+
+def coerce(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
+    """What happens by itself; the caller has made sure that it may."""
+    return convert(node, target, settings)
+
+
+def assign(node: exp.Expr, target: SqlType, column: str, settings: Settings) -> exp.Expr:
+    source = type_of(node)
+    if not castable(source, target, Context.ASSIGNMENT):
+        raise DatatypeMismatch(
+            f'column "{column}" is of type {target} but expression is of type {source}',
+            hint="You will need to rewrite or cast the expression.",
+        )
+    return convert(node, target, settings)
+
+
+def cast(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
+    """What the user asked for with `::`."""
+    source = type_of(node)
+    if not castable(source, target, Context.EXPLICIT):
+        raise DatatypeMismatch(f"cannot cast type {source} to {target}")
+    return convert(node, target, settings)
+
+
+def settle(node: exp.Expr, settings: Settings) -> exp.Expr:
+    """A literal that no context has typed becomes text."""
+    return convert(node, VARCHAR, settings) if is_unknown(node) else node
+
+
+def common_type(types: Sequence[SqlType], what: str) -> SqlType:
+    """The type that all of them become, unknown ones last; `what` names the construct in the error."""
+    known = [type_ for type_ in types if type_.kind is not Kind.NULL]
+    if not known:
+        return VARCHAR
+    result = known[0]
+    for type_ in known[1:]:
+        joined = _wider(result, type_)
+        if joined is None:
+            raise DatatypeMismatch(f"{what} types {result} and {type_} cannot be matched")
+        result = joined
+    return result
+
+
+def _wider(left: SqlType, right: SqlType) -> SqlType | None:
+    if left == right:
+        return left
+    if left.is_number and right.is_number:
+        if Kind.NUMERIC in (left.kind, right.kind) and not (left.is_float or right.is_float):
+            return _wider_numeric(as_numeric(left), as_numeric(right))
+        return left if _RANK[left.kind] >= _RANK[right.kind] else right
+    if left.kind is Kind.ARRAY and right.kind is Kind.ARRAY:
+        assert left.element is not None and right.element is not None
+        element = _wider(left.element, right.element)
+        return None if element is None else array_of(element)
+    if castable(left, right, Context.IMPLICIT):
+        return right
+    if castable(right, left, Context.IMPLICIT):
+        return left
+    return None
+
+
+def as_numeric(type_: SqlType) -> SqlType:
+    """The decimal that holds every value of an integer or numeric type."""
+    return type_ if type_.kind is Kind.NUMERIC else numeric(_DIGITS[type_.kind], 0, declared=True)
+
+
+def _wider_numeric(left: SqlType, right: SqlType) -> SqlType:
+    if NUMERIC in (left, right):
+        return NUMERIC
+    scale = max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    declared = left.declared and right.declared and left.scale == right.scale
+    return numeric(min(MAX_PRECISION, whole + scale), scale, declared=declared)
+
+
+# --- renderings --------------------------------------------------------------------------------------
+
+
+def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
+    """The node as `target`; the caller has checked that such a cast exists."""
+    source = type_of(node)
+    if source == target:
+        return node
+    if source.kind is Kind.NULL:
+        if isinstance(node, exp.Null):
+            return null(target)
+        assert isinstance(node, exp.Literal), node
+        return literal(node.this, target, settings)
+    match source.kind, target.kind:
+        case _, Kind.VARCHAR:
+            return to_text(node, settings)
+        case Kind.VARCHAR, _:
+            return _from_text(node, target, settings)
+        case Kind.JSONB, Kind.BOOLEAN:
+            return checked_cast(node, BOOLEAN, settings)
+        case Kind.JSONB, _:
+            return convert(checked_cast(node, NUMERIC, settings), target, settings)
+        case Kind.BOOLEAN, _:
+            return spark_cast(node, target)
+        case _, Kind.BOOLEAN:
+            return comparison(exp.NEQ, node, integer(0))
+        case Kind.ARRAY, Kind.ARRAY:
+            assert source.element is not None and target.element is not None
+            item = convert(variable("x", source.element), target.element, settings)
+            return transform(node, "x", item, target)
+        case Kind.STRUCT, Kind.STRUCT:
+            return _struct(node, source, target, settings)
+        case a, b if a in _RANK and b in _RANK:
+            return _number(node, source, target, settings)
+        case a, b if a in _MOMENTS and b in _MOMENTS:
+            return _moment(node, source, target, settings)
+        case Kind.TIME, Kind.INTERVAL:
+            made = _interval(integer(0), integer(0), typed(node.copy(), BIGINT))
+            return spark_cast(case(INTERVAL, [(not_null(node), made)]), INTERVAL)
+        case Kind.INTERVAL, Kind.TIME:
+            return call(TIME, "pmod", field(node, "micros", BIGINT), bigint(MICROS_PER_DAY))
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ, Kind.TIME:
+            local = convert(node, TIMESTAMP, settings)
+            return call(TIME, "pmod", micros_of(local), bigint(MICROS_PER_DAY))
+    raise DatatypeMismatch(f"cannot cast type {source} to {target}")
+
+
+def _interval(months: exp.Expr, days: exp.Expr, micros: exp.Expr) -> exp.Expr:
+    return call(INTERVAL, "named_struct", text("months"), months, text("days"), days, text("micros"), micros)
+
+
+def _struct(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings) -> exp.Expr:
+    arguments: list[exp.Expr] = []
+    for (name, type_), (new_name, new_type) in zip(source.fields, target.fields, strict=True):
+        arguments += [text(new_name), convert(field(node.copy(), name, type_), new_type, settings)]
+    made = call(target, "named_struct", *arguments)
+    return spark_cast(case(target, [(not_null(node), made)]), target)
+
+
+def _number(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings) -> exp.Expr:
+    if target.kind is Kind.NUMERIC:
+        if source.is_float:
+            return checked_cast(node, target, settings)
+        narrow = as_numeric(source)
+        fits = narrow.precision - narrow.scale <= target.precision - target.scale and narrow.scale <= target.scale
+        return spark_cast(node, target) if fits else checked_cast(node, target, settings)
+    if target.is_float:
+        return spark_cast(node, target)
+    if source.kind is Kind.NUMERIC:
+        rounded = call(source, "round", node, integer(0)) if source.scale else node
+        return checked_cast(rounded, target, settings)
+    if source.is_float:  # half to even, as the machine rounds
+        rounded = call(DOUBLE, "rint", spark_cast(node, DOUBLE) if source.kind is Kind.REAL else node)
+        return checked_cast(rounded, target, settings)
+    return (
+        spark_cast(node, target) if _RANK[source.kind] <= _RANK[target.kind] else checked_cast(node, target, settings)
+    )
+
+
+def micros_of(node: exp.Expr) -> exp.Expr:
+    """Microseconds since 1970 of a timestamp, with or without time zone, or a date."""
+    instant = node if type_of(node).kind is Kind.TIMESTAMPTZ else spark_cast(node, TIMESTAMPTZ)
+    return call(BIGINT, "unix_micros", instant)
+
+
+def local_time(node: exp.Expr, zone: exp.Expr) -> exp.Expr:
+    """The wall-clock time of a timestamptz in a zone."""
+    return _zoned(text("UTC"), zone, spark_cast(node, TIMESTAMP))
+
+
+def instant(node: exp.Expr, zone: exp.Expr) -> exp.Expr:
+    """The timestamptz at which clocks in a zone show a timestamp."""
+    return spark_cast(_zoned(zone, text("UTC"), node), TIMESTAMPTZ)
+
+
+def _zoned(source: exp.Expr, target: exp.Expr, node: exp.Expr) -> exp.Expr:
+    if source == target:  # the session of Spark runs in UTC
+        return node
+    return call(TIMESTAMP, "convert_timezone", source, target, node)
+
+
+def _moment(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings) -> exp.Expr:
+    zone = text(settings.timezone)
+    match source.kind, target.kind:
+        case Kind.TIMESTAMPTZ, _:
+            local = local_time(node, zone)
+            return local if target == TIMESTAMP else spark_cast(local, DATE)
+        case Kind.DATE, Kind.TIMESTAMPTZ:
+            return instant(spark_cast(node, TIMESTAMP), zone)
+        case _, Kind.TIMESTAMPTZ:
+            return instant(node, zone)
+        case _:
+            return spark_cast(node, target)
+
+
+def _from_text(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
+    match target.kind:
+        case Kind.BOOLEAN:
+            word = call(VARCHAR, "lower", call(VARCHAR, "trim", node.copy()))
+            return case(
+                BOOLEAN,
+                [
+                    (_one_of(word, "on", "tr", "tru", "ye"), boolean(True)),
+                    (_one_of(word, "off", "of", "fa", "fal", "fals"), boolean(False)),
+                ],
+                checked_cast(node, BOOLEAN, settings),
+            )
+        case Kind.TIMESTAMPTZ:
+            plain = checked_cast(node, TIMESTAMPTZ, settings)
+            if settings.timezone == "UTC":
+                return plain
+            has_zone = call(
+                BOOLEAN,
+                "rlike",
+                node.copy(),
+                text(r"(:\d\d(\.\d+)?|[^-:]) ?([zZ]|[+-]\d\d?(:?\d\d)?|[A-Za-z]+(/[A-Za-z_]+)*)$"),
+            )
+            local = instant(checked_cast(node.copy(), TIMESTAMP, settings), text(settings.timezone))
+            return case(TIMESTAMPTZ, [(has_zone, plain)], local)
+        case Kind.TIME:
+            dated = call(VARCHAR, "concat", text("1970-01-01 "), node)
+            return typed(micros_of(checked_cast(dated, TIMESTAMP, settings)), TIME)
+        case Kind.JSONB:
+            parsed = call(VARCHAR, "parse_json", node) if settings.strict else attempt(VARCHAR, "try_parse_json", node)
+            return call(target, "to_json", parsed)
+        case Kind.BYTEA:
+            tail = call(VARCHAR, "substr", node.copy(), integer(3))
+            decoded = (
+                call(target, "to_binary", tail, text("hex"))
+                if settings.strict
+                else attempt(target, "try_to_binary", tail, text("hex"))
+            )
+            prefixed = call(BOOLEAN, "startswith", node.copy(), text("\\x"))
+            return case(target, [(prefixed, decoded)], call(target, "encode", node, text("UTF-8")))
+        case Kind.INTERVAL | Kind.ARRAY | Kind.STRUCT:
+            raise FeatureNotSupported(
+                f"cast of a text expression to {target} is not supported",
+                detail="Only a quoted constant can be read as this type.",
+                hint=f"Write the constant itself, as in '...'::{target}.",
+            )
+        case _:
+            return checked_cast(node, target, settings)
+
+
+def _one_of(node: exp.Expr, *words: str) -> exp.Expr:
+    return typed(exp.In(this=node.copy(), expressions=[text(word) for word in words]), BOOLEAN)
+
+
+# --- text forms --------------------------------------------------------------------------------------
+
+
+def to_text(node: exp.Expr, settings: Settings) -> exp.Expr:
+    """The value as PostgreSQL prints it."""
+    type_ = type_of(node)
+    match type_.kind:
+        case Kind.VARCHAR:
+            return node
+        case Kind.NULL:
+            return convert(node, VARCHAR, settings)
+        case Kind.NUMERIC if not type_.declared and type_.scale:
+            plain = spark_cast(node, VARCHAR)
+            return call(VARCHAR, "rtrim", text("."), call(VARCHAR, "rtrim", text("0"), plain))
+        case Kind.REAL | Kind.DOUBLE:
+            return _float_text(node, type_)
+        case Kind.BYTEA:
+            return call(VARCHAR, "concat", text("\\x"), call(VARCHAR, "lower", call(VARCHAR, "hex", node)))
+        case Kind.TIME:
+            moment = spark_cast(call(TIMESTAMPTZ, "timestamp_micros", node), TIMESTAMP)
+            return call(VARCHAR, "substr", spark_cast(moment, VARCHAR), integer(12))
+        case Kind.TIMESTAMPTZ:
+            return _timestamptz_text(node, settings)
+        case Kind.INTERVAL:
+            return _interval_text(node)
+        case Kind.JSONB:
+            return typed(node.copy(), VARCHAR)
+        case Kind.ARRAY:
+            assert type_.element is not None
+            item = _item_text(variable("x", type_.element), "NULL", settings, brackets="{}")
+            items = transform(node, "x", item, array_of(VARCHAR))
+            return call(VARCHAR, "concat", text("{"), call(VARCHAR, "array_join", items, text(",")), text("}"))
+        case Kind.STRUCT:
+            parts = [_item_text(field(node.copy(), n, t), "", settings, brackets="()") for n, t in type_.fields]
+            items = call(array_of(VARCHAR), "array", *parts)
+            made = call(VARCHAR, "concat", text("("), call(VARCHAR, "array_join", items, text(",")), text(")"))
+            return case(VARCHAR, [(not_null(node), made)])
+        case _:
+            return spark_cast(node, VARCHAR)
+
+
+def _item_text(node: exp.Expr, missing: str, settings: Settings, *, brackets: str) -> exp.Expr:
+    plain = to_text(node, settings)
+    branches = [(is_null(node.copy()), text(missing))]
+    nested_array = brackets == "{}" and type_of(node).kind is Kind.ARRAY
+    if type_of(node).kind not in _RANK and type_of(node).kind is not Kind.BOOLEAN and not nested_array:
+        special = r"""^$|[\s,"\\{}]|^(?i:null)$""" if brackets == "{}" else r"""^$|[\s,"\\()]"""
+        escaped = call(VARCHAR, "regexp_replace", plain.copy(), text(r"""(["\\])"""), text(r"\\$1"))
+        quoted = call(VARCHAR, "concat", text('"'), escaped, text('"'))
+        branches.append((call(BOOLEAN, "rlike", plain.copy(), text(special)), quoted))
+    return case(VARCHAR, branches, plain)
+
+
+def _float_text(node: exp.Expr, type_: SqlType) -> exp.Expr:
+    """Shortest digits that read back the same; an exponent below 1e-4 and from 1e15 (1e6 for real) on."""
+    java = spark_cast(node, VARCHAR)
+    limit = "1E15" if type_.kind is Kind.DOUBLE else "1E6"
+    size = call(type_, "abs", node.copy())
+    large = comparison(exp.GTE, size, spark_cast(exp.Literal.string(limit), type_))
+    small = comparison(exp.LT, size.copy(), spark_cast(exp.Literal.string("1E-4"), type_))
+    nonzero = comparison(exp.NEQ, node.copy(), spark_cast(integer(0), type_))
+    odd = _one_of(java, "NaN", "Infinity", "-Infinity", "-0.0")
+    mantissa = call(
+        VARCHAR,
+        "regexp_replace",
+        call(VARCHAR, "substring_index", java.copy(), text("E"), integer(1)),
+        text(r"\.0$"),
+        text(""),
+    )
+    exponent = spark_cast(call(VARCHAR, "substring_index", java.copy(), text("E"), integer(-1)), INTEGER)
+    sign = case(VARCHAR, [(comparison(exp.LT, exponent.copy(), integer(0)), text("-"))], text("+"))
+    digits = spark_cast(call(INTEGER, "abs", exponent), VARCHAR)
+    padded = case(
+        VARCHAR,
+        [
+            (
+                equal(call(INTEGER, "length", digits.copy()), integer(1)),
+                call(VARCHAR, "concat", text("0"), digits.copy()),
+            )
+        ],
+        digits,
+    )
+    scientific = call(VARCHAR, "concat", mantissa, text("e"), sign, padded)
+    if type_.kind is Kind.REAL:
+        # From 1e6 to 1e7 Java still writes all digits out.
+        digits = call(
+            VARCHAR,
+            "replace",
+            call(VARCHAR, "regexp_replace", java.copy(), text(r"\.0$"), text("")),
+            text("."),
+            text(""),
+        )
+        pointed = call(VARCHAR, "regexp_replace", digits, text(r"^(-?\d)(\d*)$"), text("$1.$2"))
+        short = call(VARCHAR, "rtrim", text("."), call(VARCHAR, "rtrim", text("0"), pointed))
+        written = typed(exp.Not(this=call(BOOLEAN, "contains", java.copy(), text("E"))), BOOLEAN)
+        scientific = case(VARCHAR, [(written, call(VARCHAR, "concat", short, text("e+06")))], scientific)
+    fixed = spark_cast(spark_cast(java.copy(), numeric(38, 22)), VARCHAR)
+    trimmed = call(VARCHAR, "rtrim", text("."), call(VARCHAR, "rtrim", text("0"), fixed))
+    return case(
+        VARCHAR,
+        [
+            (odd, call(VARCHAR, "replace", java.copy(), text(".0"), text(""))),
+            (large, scientific),
+            (conjunction([small, nonzero]), scientific.copy()),
+        ],
+        trimmed,
+    )
+
+
+def _timestamptz_text(node: exp.Expr, settings: Settings) -> exp.Expr:
+    if settings.timezone == "UTC":
+        return call(VARCHAR, "concat", spark_cast(spark_cast(node, TIMESTAMP), VARCHAR), text("+00:00"))
+    local = local_time(node, text(settings.timezone))
+    shift = binary(exp.Sub, BIGINT, micros_of(local.copy()), micros_of(node.copy()))
+    minutes = call(BIGINT, "abs", binary(exp.IntDiv, BIGINT, shift, bigint(60_000_000)))
+    sign = case(VARCHAR, [(comparison(exp.LT, shift.copy(), bigint(0)), text("-"))], text("+"))
+    hours = _two_digits(binary(exp.IntDiv, BIGINT, minutes, bigint(60)))
+    rest = _two_digits(binary(exp.Mod, BIGINT, minutes.copy(), bigint(60)))
+    return call(VARCHAR, "concat", spark_cast(local, VARCHAR), sign, hours, text(":"), rest)
+
+
+def _two_digits(node: exp.Expr) -> exp.Expr:
+    digits = spark_cast(node, VARCHAR)
+    short = comparison(exp.LT, call(INTEGER, "length", digits.copy()), integer(2))
+    return case(VARCHAR, [(short, call(VARCHAR, "concat", text("0"), digits.copy()))], digits)
+
+
+def _interval_text(node: exp.Expr) -> exp.Expr:
+    months, days = field(node, "months", INTEGER), field(node.copy(), "days", INTEGER)
+    micros = field(node.copy(), "micros", BIGINT)
+    years = binary(exp.IntDiv, BIGINT, months, integer(12))
+    rest = binary(exp.Mod, INTEGER, months.copy(), integer(12))
+
+    def part(amount: exp.Expr, singular: str, plural: str, before: list[exp.Expr]) -> exp.Expr:
+        """`-1 years +2 mons`: a positive part after a negative one shows its sign."""
+        zero = integer(0)
+        unit = case(VARCHAR, [(equal(amount.copy(), integer(1)), text(singular))], text(plural))
+        words: list[exp.Expr] = [spark_cast(amount.copy(), VARCHAR), unit]
+        if before:
+            after_negative = conjunction(
+                [comparison(exp.LT, before[-1].copy(), zero), comparison(exp.GT, amount.copy(), zero.copy())]
+            )
+            words.insert(0, case(VARCHAR, [(after_negative, text("+"))], text("")))
+        return case(VARCHAR, [(comparison(exp.NEQ, amount, zero.copy()), call(VARCHAR, "concat", *words))])
+
+    size = call(BIGINT, "abs", micros.copy())
+    hours = _two_digits(binary(exp.IntDiv, BIGINT, size, bigint(3_600_000_000)))
+    within = call(TIMESTAMPTZ, "timestamp_micros", binary(exp.Mod, BIGINT, size.copy(), bigint(3_600_000_000)))
+    clock = call(VARCHAR, "substr", spark_cast(spark_cast(within, TIMESTAMP), VARCHAR), integer(14))
+    signed = case(
+        VARCHAR,
+        [
+            (comparison(exp.LT, micros.copy(), bigint(0)), text("-")),
+            (comparison(exp.LT, days.copy(), integer(0)), text("+")),
+            (conjunction([equal(days.copy(), integer(0)), comparison(exp.LT, months.copy(), integer(0))]), text("+")),
+        ],
+        text(""),
+    )
+    shown = comparison(exp.NEQ, micros.copy(), bigint(0))
+    time = case(VARCHAR, [(shown, call(VARCHAR, "concat", signed, hours, clock))])
+    words = [
+        part(years, " year", " years", []),
+        part(rest, " mon", " mons", [months]),
+        part(days, " day", " days", [months]),
+        time,
+    ]
+    joined = call(VARCHAR, "concat_ws", text(" "), *words)
+    nothing = conjunction(
+        [equal(months.copy(), integer(0)), equal(days.copy(), integer(0)), equal(micros.copy(), bigint(0))]
+    )
+    return case(VARCHAR, [(is_null(node.copy()), null(VARCHAR)), (nothing, text("00:00:00"))], joined)

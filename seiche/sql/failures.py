@@ -1,0 +1,239 @@
+"""Failures of expressions: where a tolerant one failed, and what a strict one's Spark error means.
+
+In a view an expression that fails yields NULL (`strict=False`). `failure_of` gives the condition under which it
+did, so that the event can be counted. `translate_spark_error` turns the error of a strict one into PostgreSQL's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from seiche.errors import (
+    CardinalityViolation,
+    DataException,
+    DiskFull,
+    DivisionByZero,
+    InvalidParameter,
+    InvalidText,
+    InvariantError,
+    NotNullViolation,
+    NumericOutOfRange,
+    SeicheError,
+)
+from seiche.sql.nodes import FALLIBLE, boolean, conjunction, disjunction, is_null, negation, not_null, typed
+from seiche.types import BOOLEAN
+
+
+def failure_of(expression: exp.Expr) -> exp.Expr | None:
+    """A Spark condition that is true exactly where evaluating the tolerant expression failed; None if it cannot.
+
+    Branches that are not taken do not fail: CASE, COALESCE, AND and OR guard what stands behind them.
+    """
+    match expression:
+        case exp.Alias() | exp.Paren():
+            return failure_of(expression.this)
+        case exp.Subquery() | exp.Query() | exp.Lambda():
+            return None  # counted where its own rows are evaluated
+        case exp.Case():
+            inner = _case(expression)
+        case exp.Coalesce():
+            inner = _coalesce([expression.this, *expression.expressions])
+        case exp.And():
+            inner = _connector(expression, stops_at=False)
+        case exp.Or():
+            inner = _connector(expression, stops_at=True)
+        case _:
+            inner = _any([failure_of(part) for part in _operands(expression)])
+    if not expression.meta.get(FALLIBLE):
+        return inner
+    own = conjunction([is_null(expression.copy()), *(not_null(part.copy()) for part in _inputs(expression))])
+    return own if inner is None else disjunction([inner, own])
+
+
+def _operands(node: exp.Expr) -> list[exp.Expr]:
+    return [part for part in node.iter_expressions() if not isinstance(part, exp.DataType | exp.Identifier | exp.Var)]
+
+
+def _inputs(node: exp.Expr) -> list[exp.Expr]:
+    """The operands whose NULL is no failure; a divisor's guard against zero is looked through."""
+    if isinstance(node, exp.Case):  # a function outside its domain: the operand stands in the one result
+        return _operands(node.args["ifs"][0].args["true"])
+    return [part.this if isinstance(part, exp.Nullif) else part for part in _operands(node)]
+
+
+def _any(conditions: list[exp.Expr | None]) -> exp.Expr | None:
+    present = [condition for condition in conditions if condition is not None]
+    return disjunction(present) if present else None
+
+
+def _case(node: exp.Case) -> exp.Expr | None:
+    conditions = [branch.this for branch in node.args["ifs"]]
+    results = [branch.args["true"] for branch in node.args["ifs"]]
+    default = node.args.get("default")
+    behind = [failure_of(result) for result in results]
+    at_last = failure_of(default) if default is not None else None
+    taken: exp.Expr | None = None
+    if at_last is not None or any(failure is not None for failure in behind):
+        ifs = [
+            exp.If(this=condition.copy(), true=failure or boolean(False))
+            for condition, failure in zip(conditions, behind, strict=True)
+        ]
+        taken = typed(exp.Case(ifs=ifs, default=at_last or boolean(False)), BOOLEAN)
+    # A later condition is evaluated only where the earlier ones were not true.
+    tested: list[exp.Expr | None] = []
+    for index, condition in enumerate(conditions):
+        failure = failure_of(condition)
+        if failure is not None and index:
+            earlier = [_not_true(before) for before in conditions[:index]]
+            failure = conjunction([*earlier, failure])
+        tested.append(failure)
+    return _any([*tested, taken])
+
+
+def _coalesce(parts: list[exp.Expr]) -> exp.Expr | None:
+    found: list[exp.Expr | None] = []
+    for index, part in enumerate(parts):
+        failure = failure_of(part)
+        if failure is not None and index:
+            failure = conjunction([*(is_null(before.copy()) for before in parts[:index]), failure])
+        found.append(failure)
+    return _any(found)
+
+
+def _connector(node: exp.Expr, *, stops_at: bool) -> exp.Expr | None:
+    left, right = failure_of(node.this), failure_of(node.expression)
+    if right is not None:
+        goes_on = _not_true(node.this) if stops_at else _not_false(node.this)
+        right = conjunction([goes_on, right])
+    return _any([left, right])
+
+
+def _not_true(node: exp.Expr) -> exp.Expr:
+    return negation(typed(exp.Coalesce(this=node.copy(), expressions=[boolean(False)]), BOOLEAN))
+
+
+def _not_false(node: exp.Expr) -> exp.Expr:
+    return typed(exp.Coalesce(this=node.copy(), expressions=[boolean(True)]), BOOLEAN)
+
+
+# --- errors of strict expressions --------------------------------------------------------------------
+
+_TYPES = {
+    "INT": "integer",
+    "BIGINT": "bigint",
+    "SMALLINT": "smallint",
+    "TINYINT": "smallint",
+    "DOUBLE": "double precision",
+    "FLOAT": "real",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP_NTZ": "timestamp",
+    "TIMESTAMP": "timestamp with time zone",
+    "BINARY": "bytea",
+}
+
+
+def translate_spark_error(error: BaseException) -> SeicheError:
+    """PostgreSQL's error for an exception of Spark; one that says nothing of the user's data stays ours."""
+    if isinstance(error, SeicheError):
+        return error
+    condition, message = _condition(error)
+    if "No space left on device" in message:
+        return DiskFull(
+            "data cannot be written",
+            detail="No space is left on the device.",
+            hint="Free some space; the database keeps its last state and goes on once there is room.",
+        )
+    match condition.split(".")[0]:
+        case "DIVIDE_BY_ZERO" | "REMAINDER_BY_ZERO" | "INTERVAL_DIVIDED_BY_ZERO":
+            return DivisionByZero("division by zero")
+        case "CAST_INVALID_INPUT":
+            value = _first(r"The value (?:'(.*?)'|(\S+)) of the type", message)
+            type_ = _first(r'cannot be cast to "([^"]+)"', message) or ""
+            return InvalidText(f'invalid input syntax for type {_type_name(type_)}: "{value}"')
+        case "CONVERSION_INVALID_INPUT" | "INVALID_FORMAT" | "CANNOT_PARSE_TIMESTAMP" | "DATETIME_FIELD_OUT_OF_BOUNDS":
+            value = _first(r"The value '(.*?)'", message) or _first(r"Text '(.*?)'", message)
+            shown = f': "{value}"' if value else ""
+            kind = "date/time" if "TIME" in condition else "value"
+            return InvalidText(f"invalid {kind} input{shown}", detail=_sentence(message))
+        case "CAST_OVERFLOW" | "CAST_OVERFLOW_IN_TABLE_INSERT":
+            type_ = _first(r'cannot be cast to "([^"]+)"', message) or ""
+            return NumericOutOfRange(f"{_type_name(type_)} out of range")
+        case "ARITHMETIC_OVERFLOW" | "BINARY_ARITHMETIC_OVERFLOW":
+            word = message.split("]", 1)[-1].strip().lower()
+            kind = (
+                "bigint"
+                if word.startswith(("long", "bigint"))
+                else "smallint"
+                if "tinyint" in word or "smallint" in word
+                else "integer"
+            )
+            return NumericOutOfRange(f"{kind} out of range")
+        case (
+            "NUMERIC_VALUE_OUT_OF_RANGE" | "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION" | "NUMERIC_OUT_OF_SUPPORTED_RANGE"
+        ):
+            return NumericOutOfRange("numeric field overflow", detail=_sentence(message))
+        case "SCALAR_SUBQUERY_TOO_MANY_ROWS":
+            return CardinalityViolation("more than one row returned by a subquery used as an expression")
+        case "MALFORMED_RECORD_IN_PARSING" | "INVALID_JSON_ROOT_FIELD" | "VARIANT_DUPLICATE_KEY":
+            return InvalidText("invalid input syntax for type json", detail=_sentence(message))
+        case "USER_RAISED_EXCEPTION" if "violates not-null constraint" in message:
+            return NotNullViolation(_sentence(message).rstrip("."))
+        case "USER_RAISED_EXCEPTION":
+            return InvalidParameter(_sentence(message).rstrip("."))
+        case (
+            "INVALID_ARRAY_INDEX"
+            | "INVALID_PARAMETER_VALUE"
+            | "INVALID_REGEXP_REPLACE"
+            | "DATETIME_OVERFLOW"
+            | "INVALID_UTF8_STRING"
+        ):
+            return DataException("invalid value in an expression", detail=_sentence(message))
+        case "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY":
+            return _unsupported(message)
+    if condition:
+        return InvariantError("Spark could not run the query", detail=_sentence(message))
+    return InvariantError(f"unexpected {type(error).__name__}", detail=_sentence(message) or None)
+
+
+def _unsupported(message: str) -> SeicheError:
+    from seiche.errors import FeatureNotSupported
+
+    return FeatureNotSupported("this form of subquery is not supported", detail=_sentence(message))
+
+
+def _condition(error: BaseException) -> tuple[str, str]:
+    """Spark's error condition and message, from the exception or the one that it wraps."""
+    seen: BaseException | None = error
+    message = str(error)
+    while seen is not None:
+        for name in ("getCondition", "getErrorClass"):
+            getter = getattr(seen, name, None)
+            condition = getter() if callable(getter) else None
+            if isinstance(condition, str) and condition:
+                return condition, str(seen)
+        found = re.search(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]", str(seen))
+        if found:
+            return found[1], str(seen)[found.start() :]
+        seen = seen.__cause__ or seen.__context__
+    return "", message
+
+
+def _first(pattern: str, message: str) -> str:
+    found = re.search(pattern, message, re.S)
+    return next((group for group in found.groups() if group is not None), "") if found else ""
+
+
+def _type_name(spark: str) -> str:
+    if spark.startswith("DECIMAL"):
+        return "numeric"
+    return _TYPES.get(spark, spark.lower())
+
+
+def _sentence(message: str) -> str:
+    """The first line of Spark's message without its condition and state."""
+    line = message.strip().split("\n", 1)[0]
+    line = re.sub(r"^.*?\[[A-Z0-9_.]+\]\s*", "", line)
+    return re.sub(r"\s*(If necessary set .*|SQLSTATE: \w+.*)$", "", line)

@@ -1,0 +1,233 @@
+"""Arrays: one-based subscripts, and NULL for what is outside."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from seiche.sql.casts import common_type, convert, to_text
+from seiche.sql.functions.registry import Any_, function, undefined
+from seiche.sql.nodes import (
+    Settings,
+    binary,
+    call,
+    case,
+    comparison,
+    conjunction,
+    equal,
+    integer,
+    not_null,
+    spark_cast,
+    transform,
+    type_of,
+    typed,
+    variable,
+)
+from seiche.sql.operators import compare, concatenate
+from seiche.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, Kind, SqlType, array_of
+
+Nodes = list[exp.Expr]
+
+
+def element_type(node: exp.Expr) -> SqlType:
+    element = type_of(node).element
+    assert element is not None
+    return element
+
+
+def element(node: exp.Expr, index: exp.Expr, settings: Settings) -> exp.Expr:
+    """`a[i]`."""
+    position = binary(exp.Sub, INTEGER, convert(index, INTEGER, settings), integer(1))
+    return call(element_type(node), "get", node, position)
+
+
+def part(node: exp.Expr, low: exp.Expr | None, high: exp.Expr | None, settings: Settings) -> exp.Expr:
+    """`a[low:high]`, empty where they do not meet."""
+    type_ = type_of(node)
+    size = call(INTEGER, "size", node.copy())
+    first = call(INTEGER, "greatest", convert(low, INTEGER, settings), integer(1)) if low else integer(1)
+    last = call(INTEGER, "least", convert(high, INTEGER, settings), size) if high else size
+    length = call(
+        INTEGER,
+        "greatest",
+        binary(exp.Add, INTEGER, binary(exp.Sub, INTEGER, last, first.copy()), integer(1)),
+        integer(0),
+    )
+    return call(type_, "slice", node, first, length)
+
+
+@function("array_length", "array_upper", takes=[Any_.ARRAY, INTEGER])
+def _array_length(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """NULL for an empty array, as for a dimension that it does not have."""
+    node, dimension = arguments
+    size = call(INTEGER, "nullif", call(INTEGER, "size", node), integer(0))
+    conditions = [(equal(dimension, integer(1)), size)]
+    if element_type(node).kind is Kind.ARRAY:
+        inner = call(
+            INTEGER,
+            "nullif",
+            call(INTEGER, "size", call(element_type(node), "get", node.copy(), integer(0))),
+            integer(0),
+        )
+        conditions.append((equal(dimension.copy(), integer(2)), inner))
+    return case(INTEGER, conditions)
+
+
+@function("array_lower", takes=[Any_.ARRAY, INTEGER])
+def _array_lower(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return case(INTEGER, [(not_null(_array_length(arguments, settings)), integer(1))])
+
+
+@function("array_ndims", takes=[Any_.ARRAY])
+def _array_ndims(arguments: Nodes, settings: Settings) -> exp.Expr:
+    depth, type_ = 0, type_of(arguments[0])
+    while type_.element is not None:
+        depth, type_ = depth + 1, type_.element
+    some = comparison(exp.GT, call(INTEGER, "size", arguments[0]), integer(0))
+    return case(INTEGER, [(some, integer(depth))])
+
+
+@function("cardinality", takes=[Any_.ARRAY])
+def _cardinality(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node = arguments[0]
+    if element_type(node).kind is Kind.ARRAY:
+        node = call(element_type(node), "flatten", node)
+    return call(INTEGER, "size", node)
+
+
+def _with_element(node: exp.Expr, item: exp.Expr, settings: Settings) -> tuple[exp.Expr, exp.Expr]:
+    type_ = common_type([element_type(node), type_of(item)], "array")
+    return convert(node, array_of(type_), settings), convert(item, type_, settings)
+
+
+@function("array_append", takes=[Any_.ARRAY, Any_.ELEMENT])
+def _array_append(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node, item = _with_element(arguments[0], arguments[1], settings)
+    empty = spark_cast(call(type_of(node), "array"), type_of(node))
+    whole = typed(exp.Coalesce(this=node, expressions=[empty]), type_of(node))
+    return call(type_of(node), "concat", whole, call(type_of(node), "array", item))
+
+
+@function("array_prepend", takes=[Any_.ELEMENT, Any_.ARRAY])
+def _array_prepend(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node, item = _with_element(arguments[1], arguments[0], settings)
+    empty = spark_cast(call(type_of(node), "array"), type_of(node))
+    whole = typed(exp.Coalesce(this=node, expressions=[empty]), type_of(node))
+    return call(type_of(node), "concat", call(type_of(node), "array", item), whole)
+
+
+@function("array_cat", takes=[Any_.ARRAY, Any_.ARRAY])
+def _array_cat(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return concatenate(arguments[0], arguments[1], settings)
+
+
+@function("array_position", takes=[Any_.ARRAY, Any_.ELEMENT])
+def _array_position(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node, item = _with_element(arguments[0], arguments[1], settings)
+    found = call(BIGINT, "nullif", call(BIGINT, "array_position", node, item), integer(0))
+    return spark_cast(found, INTEGER)
+
+
+@function("array_positions", takes=[Any_.ARRAY, Any_.ELEMENT])
+def _array_positions(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node, item = _with_element(arguments[0], arguments[1], settings)
+    marked = exp.If(
+        this=exp.NullSafeEQ(this=exp.column("x"), expression=item),
+        true=exp.Add(this=exp.column("i"), expression=exp.Literal.number(1)),
+    )
+    found = call(
+        array_of(INTEGER),
+        "transform",
+        node,
+        exp.Lambda(this=exp.Case(ifs=[marked]), expressions=[exp.to_identifier("x"), exp.to_identifier("i")]),
+    )
+    return call(array_of(INTEGER), "array_compact", found)
+
+
+@function("array_remove", takes=[Any_.ARRAY, Any_.ELEMENT])
+def _array_remove(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node, item = _with_element(arguments[0], arguments[1], settings)
+    kept = exp.Not(this=exp.Paren(this=exp.NullSafeEQ(this=exp.column("x"), expression=item)))
+    return call(type_of(node), "filter", node, exp.Lambda(this=kept, expressions=[exp.to_identifier("x")]))
+
+
+@function("array_replace", takes=[Any_.ARRAY, Any_.ELEMENT, Any_.ELEMENT])
+def _array_replace(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node, old = _with_element(arguments[0], arguments[1], settings)
+    new = convert(arguments[2], element_type(node), settings)
+    body = exp.Case(
+        ifs=[exp.If(this=exp.NullSafeEQ(this=exp.column("x"), expression=old), true=new)], default=exp.column("x")
+    )
+    return transform(node, "x", body, type_of(node))
+
+
+@function("array_to_string", takes=[Any_.ARRAY, VARCHAR, VARCHAR], optional=1)
+def _array_to_string(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node = arguments[0]
+    if element_type(node).kind is not Kind.VARCHAR:
+        node = transform(node, "x", to_text(variable("x", element_type(node)), settings), array_of(VARCHAR))
+    return call(VARCHAR, "array_join", node, *arguments[1:])
+
+
+@function("trim_array", takes=[Any_.ARRAY, INTEGER])
+def _trim_array(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node, count = arguments
+    return part(node, None, binary(exp.Sub, INTEGER, call(INTEGER, "size", node.copy()), count), settings)
+
+
+def _on_array(name: str, spark: str) -> None:
+    @function(name, takes=[Any_.ARRAY])
+    def make(arguments: Nodes, settings: Settings) -> exp.Expr:
+        type_ = type_of(arguments[0])
+        gives = element_type(arguments[0]) if spark in ("array_max", "array_min") else type_
+        return call(gives, spark, arguments[0])
+
+
+for _name in ("array_max", "array_min", "array_distinct", "array_sort"):
+    _on_array(_name, _name)
+
+
+@function("array_contains", takes=[Any_.ARRAY, Any_.ARRAY])
+def _contains_all(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return contains(arguments[0], arguments[1], settings)
+
+
+@function("array_sum", takes=[Any_.ARRAY])
+def _array_sum(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node = arguments[0]
+    if not element_type(node).is_number:
+        raise undefined("array_sum", arguments)
+    zero = spark_cast(integer(0), element_type(node))
+    body = exp.Add(this=exp.column("a"), expression=exp.Coalesce(this=exp.column("x"), expressions=[zero.copy()]))
+    return call(
+        element_type(node),
+        "aggregate",
+        node,
+        zero,
+        exp.Lambda(this=body, expressions=[exp.to_identifier("a"), exp.to_identifier("x")]),
+    )
+
+
+def contains(node: exp.Expr, other: exp.Expr, settings: Settings) -> exp.Expr:
+    """`a @> b`: every element of b is in a."""
+    type_ = common_type([type_of(node), type_of(other)], "@>")
+    node, other = convert(node, type_, settings), convert(other, type_, settings)
+    missing = call(type_, "array_except", other, node)
+    empty = equal(call(INTEGER, "size", missing), integer(0))
+    return case(BOOLEAN, [(conjunction([not_null(node.copy()), not_null(other.copy())]), empty)])
+
+
+def overlaps(node: exp.Expr, other: exp.Expr, settings: Settings) -> exp.Expr:
+    type_ = common_type([type_of(node), type_of(other)], "&&")
+    return call(BOOLEAN, "arrays_overlap", convert(node, type_, settings), convert(other, type_, settings))
+
+
+def quantified(kind: type[exp.Binary], node: exp.Expr, array: exp.Expr, settings: Settings, *, every: bool) -> exp.Expr:
+    """`x op ANY (array)` and `x op ALL (array)`, three-valued."""
+    if type_of(array).kind is Kind.NULL:
+        array = convert(array, array_of(VARCHAR if type_of(node).kind is Kind.NULL else type_of(node)), settings)
+    if type_of(array).kind is not Kind.ARRAY:
+        raise undefined("any" if not every else "all", [array])
+    body = compare(kind, node, variable("x", element_type(array)), settings)
+    return call(
+        BOOLEAN, "forall" if every else "exists", array, exp.Lambda(this=body, expressions=[exp.to_identifier("x")])
+    )

@@ -1,0 +1,276 @@
+"""Numbers."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from seiche.errors import InvalidParameter
+from seiche.sql.casts import convert
+from seiche.sql.functions.registry import Any_, Maker, function
+from seiche.sql.literals import constant_integer
+from seiche.sql.nodes import (
+    Settings,
+    call,
+    case,
+    checked_cast,
+    comparison,
+    integer,
+    spark_cast,
+    type_of,
+    typed,
+)
+from seiche.sql.operators import arithmetic, decimal_quotient, negative, power
+from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, MAX_PRECISION, NUMERIC, numeric
+
+Nodes = list[exp.Expr]
+
+
+@function("abs", takes=[Any_.NUMBER])
+def _abs(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node = arguments[0]
+    type_ = type_of(node)
+    if not type_.is_integer:
+        return call(type_, "abs", node)
+    return case(type_, [(comparison(exp.LT, node.copy(), integer(0)), negative(node.copy(), settings))], node)
+
+
+@function("sign", takes=[Any_.EXACT])
+def _sign(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return spark_cast(call(DOUBLE, "signum", spark_cast(arguments[0], DOUBLE)), numeric(1, 0, declared=True))
+
+
+@function("sign", takes=[DOUBLE])
+def _sign_double(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return call(DOUBLE, "signum", arguments[0])
+
+
+def _to_whole(spark: str) -> Maker:
+    """ceil and floor: Spark's give bigint for doubles, so those take the long way round."""
+
+    def exact(arguments: Nodes, settings: Settings) -> exp.Expr:
+        type_ = type_of(arguments[0])
+        if type_.scale == 0:
+            return arguments[0]
+        whole = numeric(min(MAX_PRECISION, type_.precision - type_.scale + 1), 0, declared=True)
+        return spark_cast(call(whole, spark, arguments[0]), whole)
+
+    return exact
+
+
+def _double_whole(spark: str) -> Maker:
+    def make(arguments: Nodes, settings: Settings) -> exp.Expr:
+        node = arguments[0]
+        size = call(DOUBLE, "abs", node.copy())
+        # From 2^53 on every double is whole; NaN compares greater than all.
+        large = comparison(exp.GTE, size, spark_cast(exp.Literal.string("9007199254740992"), DOUBLE))
+        return case(DOUBLE, [(large, node)], spark_cast(call(BIGINT, spark, node.copy()), DOUBLE))
+
+    return make
+
+
+for _names, _spark in ((("ceil", "ceiling"), "ceil"), (("floor",), "floor")):
+    function(*_names, takes=[DOUBLE])(_double_whole(_spark))
+    function(*_names, takes=[Any_.EXACT])(_to_whole(_spark))
+
+
+@function("round", takes=[DOUBLE])
+def _round_double(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return call(DOUBLE, "rint", arguments[0])
+
+
+@function("round", takes=[Any_.EXACT])
+def _round_whole(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return _rounded(arguments[0], 0)
+
+
+@function("round", takes=[Any_.EXACT, INTEGER])
+def _round_digits(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node, digits = arguments
+    places = constant_integer(digits)
+    if places is not None:
+        return _rounded(node, places)
+    # Digits that vary by row: shift, round, shift back.
+    factor = call(DOUBLE, "power", spark_cast(integer(10), DOUBLE), spark_cast(digits, DOUBLE))
+    scale = checked_cast(factor, NUMERIC, settings)
+    whole = call(NUMERIC, "round", arithmetic("*", spark_cast(node, NUMERIC), scale, settings), integer(0))
+    return decimal_quotient(spark_cast(whole, NUMERIC), scale.copy(), settings)
+
+
+def _rounded(node: exp.Expr, places: int) -> exp.Expr:
+    type_ = type_of(node)
+    if 0 <= type_.scale <= places:
+        return node if type_.declared else spark_cast(node, numeric(type_.precision, type_.scale))
+    whole = min(MAX_PRECISION - max(places, 0), type_.precision - type_.scale + 1)
+    result = numeric(whole + max(places, 0), max(places, 0), declared=True)
+    return spark_cast(call(result, "round", node, integer(places)), result)
+
+
+@function("trunc", takes=[DOUBLE])
+def _trunc_double(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node = arguments[0]
+    down = _double_whole("floor")([node.copy()], settings)
+    up = _double_whole("ceil")([node.copy()], settings)
+    return case(DOUBLE, [(comparison(exp.LT, node, integer(0)), up)], down)
+
+
+@function("trunc", takes=[Any_.EXACT, INTEGER], optional=1)
+def _trunc(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node = arguments[0]
+    type_ = type_of(node)
+    places = constant_integer(arguments[1]) if len(arguments) > 1 else 0
+    if places is None:
+        raise InvalidParameter("function trunc needs a constant number of digits")
+    if 0 <= type_.scale <= places:
+        return node
+    whole = min(MAX_PRECISION - max(places, 0), type_.precision - type_.scale + 1)
+    result = numeric(whole + max(places, 0), max(places, 0), declared=True)
+    down = spark_cast(call(result, "floor", node.copy(), integer(places)), result)
+    up = spark_cast(call(result, "ceil", node.copy(), integer(places)), result)
+    return case(result, [(comparison(exp.LT, node, integer(0)), up)], down)
+
+
+# --- roots, powers, logarithms -----------------------------------------------------------------------
+
+
+def _domain(spark: str, low: str, *, inclusive: bool) -> Maker:
+    """A function of doubles that PostgreSQL refuses below a bound."""
+
+    def make(arguments: Nodes, settings: Settings) -> exp.Expr:
+        node = arguments[0]
+        kind = exp.LT if inclusive else exp.LTE
+        outside = comparison(kind, node.copy(), spark_cast(exp.Literal.string(low), DOUBLE))
+        if settings.strict:
+            raised = call(DOUBLE, "raise_error", typed(exp.Literal.string(_COMPLAINTS[spark]), NUMERIC))
+            return case(DOUBLE, [(outside, spark_cast(raised, DOUBLE))], call(DOUBLE, spark, node))
+        return _guarded(spark, node, outside)
+
+    return make
+
+
+_COMPLAINTS = {
+    "sqrt": "cannot take square root of a negative number",
+    "ln": "cannot take logarithm of a negative number",
+    "log10": "cannot take logarithm of a negative number",
+}
+
+
+def _guarded(spark: str, node: exp.Expr, outside: exp.Expr) -> exp.Expr:
+    """NULL outside the domain, marked as a failure of its one operand."""
+    inside = case(DOUBLE, [(typed(exp.Not(this=outside), BOOLEAN), call(DOUBLE, spark, node.copy()))])
+    inside.meta["fallible"] = True
+    return inside
+
+
+function("sqrt", takes=[DOUBLE])(_domain("sqrt", "0", inclusive=True))
+function("ln", takes=[DOUBLE])(_domain("ln", "0", inclusive=False))
+function("log", "log10", takes=[DOUBLE])(_domain("log10", "0", inclusive=False))
+
+
+def _of_numeric(spark: str, low: str, *, inclusive: bool) -> Maker:
+    of_double = _domain(spark, low, inclusive=inclusive)
+
+    def make(arguments: Nodes, settings: Settings) -> exp.Expr:
+        return checked_cast(of_double([spark_cast(arguments[0], DOUBLE)], settings), NUMERIC, settings)
+
+    return make
+
+
+function("sqrt", takes=[NUMERIC])(_of_numeric("sqrt", "0", inclusive=True))
+function("ln", takes=[NUMERIC])(_of_numeric("ln", "0", inclusive=False))
+function("log", "log10", takes=[NUMERIC])(_of_numeric("log10", "0", inclusive=False))
+
+
+@function("log", takes=[Any_.EXACT, Any_.EXACT])
+def _log_base(arguments: Nodes, settings: Settings) -> exp.Expr:
+    base, node = (convert(argument, DOUBLE, settings) for argument in arguments)
+    return checked_cast(call(DOUBLE, "log", base, node), NUMERIC, settings)
+
+
+@function("power", "pow", takes=[Any_.NUMBER, Any_.NUMBER])
+def _power(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return power(arguments[0], arguments[1], settings)
+
+
+def _of_double(names: str, spark: str, count: int = 1) -> None:
+    def make(arguments: Nodes, settings: Settings) -> exp.Expr:
+        return call(DOUBLE, spark, *arguments)
+
+    function(*names.split(), takes=[DOUBLE] * count)(make)
+
+
+for _name in "cbrt exp sin cos tan cot asin acos atan sinh cosh tanh asinh acosh atanh degrees radians".split():
+    _of_double(_name, _name)
+_of_double("atan2", "atan2", 2)
+
+
+@function("pi")
+def _pi(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return call(DOUBLE, "pi")
+
+
+@function("mod", takes=[Any_.NUMBER, Any_.NUMBER])
+def _mod(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return arithmetic("%", arguments[0], arguments[1], settings)
+
+
+@function("div", takes=[Any_.EXACT, Any_.EXACT])
+def _div(arguments: Nodes, settings: Settings) -> exp.Expr:
+    quotient = arithmetic("/", arguments[0], arguments[1], settings)
+    return _trunc([quotient], settings)
+
+
+@function("gcd", takes=[Any_.INTEGER, Any_.INTEGER])
+def _gcd(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """Euclid over a bounded fold: 93 steps suffice for 64 bits."""
+    type_ = BIGINT if BIGINT in (type_of(arguments[0]), type_of(arguments[1])) else INTEGER
+    a, b = (spark_cast(argument, BIGINT) for argument in arguments)
+    start = call(
+        BIGINT,
+        "named_struct",
+        exp.Literal.string("a"),
+        call(BIGINT, "abs", a),
+        exp.Literal.string("b"),
+        call(BIGINT, "abs", b),
+    )
+    step = _euclid()
+    folded = call(BIGINT, "aggregate", call(BIGINT, "sequence", integer(1), integer(93)), start, step[0], step[1])
+    return spark_cast(folded, type_)
+
+
+def _euclid() -> tuple[exp.Expr, exp.Expr]:
+    a = exp.Dot(this=exp.column("s"), expression=exp.to_identifier("a"))
+    b = exp.Dot(this=exp.column("s"), expression=exp.to_identifier("b"))
+    done = exp.EQ(this=b, expression=exp.Literal.number(0))
+    # Under ANSI the remainder is evaluated only where the divisor is not zero, thanks to CASE.
+    following = exp.Anonymous(
+        this="named_struct",
+        expressions=[
+            exp.Literal.string("a"),
+            b.copy(),
+            exp.Literal.string("b"),
+            exp.Mod(this=a.copy(), expression=b.copy()),
+        ],
+    )
+    step = exp.Case(ifs=[exp.If(this=done, true=exp.column("s"))], default=following)
+    merge = exp.Lambda(this=step, expressions=[exp.to_identifier("s"), exp.to_identifier("i")])
+    return merge, exp.Lambda(this=a, expressions=[exp.to_identifier("s")])
+
+
+@function("factorial", takes=[BIGINT])
+def _factorial(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return spark_cast(call(BIGINT, "factorial", spark_cast(arguments[0], INTEGER)), numeric(38, 0, declared=True))
+
+
+@function("isnan", takes=[DOUBLE])
+def _isnan(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return call(BOOLEAN, "isnan", arguments[0])
+
+
+@function("width_bucket", takes=[DOUBLE, DOUBLE, DOUBLE, INTEGER])
+def _width_bucket(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return spark_cast(call(BIGINT, "width_bucket", *arguments), INTEGER)
+
+
+@function("random")
+def _random(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return call(DOUBLE, "rand")

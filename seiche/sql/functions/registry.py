@@ -1,0 +1,150 @@
+"""Which functions exist, and how a call finds its overload.
+
+A function is registered under PostgreSQL's name with its parameters; a call takes the first overload whose
+parameters its arguments become by implicit casts, or raises PostgreSQL's `function f(types) does not exist`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlglot import exp
+
+from seiche.errors import UndefinedFunction, nearest
+from seiche.sql.casts import Context, as_numeric, castable, convert, settle
+from seiche.sql.nodes import Settings, is_unknown, type_of
+from seiche.types import BIGINT, DOUBLE, NUMERIC, Kind, SqlType
+
+Maker = Callable[[list[exp.Expr], Settings], exp.Expr]
+
+
+class Any_(Enum):
+    """Parameters that take more than one type and leave the argument's own."""
+
+    VALUE = "any"
+    NUMBER = "number"  # any number; an untyped literal becomes double precision
+    EXACT = "numeric"  # integer or numeric, as a decimal of its own precision
+    INTEGER = "integer"
+    FLOAT = "float"
+    ARRAY = "anyarray"
+    ELEMENT = "anyelement"  # an untyped literal waits for the array to type it
+
+
+Parameter = SqlType | Any_
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    parameters: tuple[Parameter, ...]
+    make: Maker
+    optional: int = 0
+    variadic: bool = False  # the last parameter repeats
+
+
+_FUNCTIONS: dict[str, list[Overload]] = {}
+
+
+def function(
+    *names: str, takes: Sequence[Parameter] = (), optional: int = 0, variadic: bool = False
+) -> Callable[[Maker], Maker]:
+    """Registers a maker under one or more names."""
+
+    def register(make: Maker) -> Maker:
+        for name in names:
+            _FUNCTIONS.setdefault(name, []).append(Overload(tuple(takes), make, optional, variadic))
+        return make
+
+    return register
+
+
+def is_function(name: str) -> bool:
+    return name in _FUNCTIONS
+
+
+def invoke(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr:
+    """The Spark expression of a call by PostgreSQL's name."""
+    for accepts in (_exact, _likely, _accepts):
+        for overload in _FUNCTIONS.get(name, ()):
+            parameters = _matched(overload, len(arguments))
+            if parameters is None:
+                continue
+            if all(accepts(type_of(a), p) for a, p in zip(arguments, parameters, strict=True)):
+                adapted = [_adapt(a, p, settings) for a, p in zip(arguments, parameters, strict=True)]
+                return overload.make(adapted, settings)
+    raise undefined(name, arguments)
+
+
+def undefined(name: str, arguments: Sequence[exp.Expr], others: Sequence[str] = ()) -> UndefinedFunction:
+    types = ", ".join(str(type_of(argument)) for argument in arguments)
+    known = name in _FUNCTIONS or name in others
+    hint = None if known else nearest(name, [*_FUNCTIONS, *others])
+    return UndefinedFunction(
+        f"function {name}({types}) does not exist",
+        hint=hint
+        or "No function matches the given name and argument types. You might need to add explicit type casts.",
+    )
+
+
+def _matched(overload: Overload, count: int) -> list[Parameter] | None:
+    parameters = list(overload.parameters)
+    if overload.variadic:
+        fixed = len(parameters) - 1
+        return parameters[:fixed] + [parameters[-1]] * (count - fixed) if count >= fixed else None
+    if len(parameters) - overload.optional <= count <= len(parameters):
+        return parameters[:count]
+    return None
+
+
+def _exact(source: SqlType, parameter: Parameter) -> bool:
+    match parameter:
+        case SqlType() if source.kind is Kind.NULL:
+            return parameter.kind is Kind.VARCHAR
+        case SqlType():
+            return source.kind is parameter.kind and (source == parameter or parameter.kind is Kind.NUMERIC)
+        case Any_.ELEMENT:
+            return True
+        case _:
+            return source.kind is not Kind.NULL and _accepts(source, parameter)
+
+
+def _likely(source: SqlType, parameter: Parameter) -> bool:
+    """By implicit casts, an untyped literal being text first of all."""
+    if source.kind is Kind.NULL and isinstance(parameter, SqlType):
+        return parameter.kind is Kind.VARCHAR
+    return _accepts(source, parameter)
+
+
+def _accepts(source: SqlType, parameter: Parameter) -> bool:
+    match parameter:
+        case Any_.VALUE | Any_.ELEMENT:
+            return True
+        case Any_.NUMBER:
+            return source.is_number or source.kind is Kind.NULL
+        case Any_.EXACT:
+            return source.is_integer or source.kind in (Kind.NUMERIC, Kind.NULL)
+        case Any_.INTEGER:
+            return source.is_integer or source.kind is Kind.NULL
+        case Any_.FLOAT:
+            return source.is_float
+        case Any_.ARRAY:
+            return source.kind is Kind.ARRAY
+        case SqlType():
+            return castable(source, parameter, Context.IMPLICIT)
+
+
+def _adapt(node: exp.Expr, parameter: Parameter, settings: Settings) -> exp.Expr:
+    match parameter:
+        case Any_.NUMBER if is_unknown(node):
+            return convert(node, DOUBLE, settings)
+        case Any_.INTEGER if is_unknown(node):
+            return convert(node, BIGINT, settings)
+        case Any_.EXACT:
+            return convert(node, NUMERIC if is_unknown(node) else as_numeric(type_of(node)), settings)
+        case Any_.VALUE:
+            return settle(node, settings)
+        case SqlType():
+            return convert(node, parameter, settings)
+        case _:
+            return node

@@ -1,0 +1,208 @@
+"""CREATE TABLE: columns, keys, watermarks and conflict rules, checked against each other.
+
+What contradicts itself (two keys, a watermark on no column) is refused here; what contradicts the catalog is not
+known here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlglot.tokenizer_core import TokenType
+
+from seiche.errors import DuplicateColumn, InvalidDefinition, SyntaxError_, UndefinedColumn, nearest
+from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.grammar.type_names import read_type
+from seiche.sql.statements import (
+    ColumnDef,
+    ConflictRule,
+    CreateTable,
+    CreateTableAs,
+    ObjectName,
+    Options,
+    SqlExpression,
+    Watermark,
+)
+from seiche.sql.tokens import CLOSING, QUOTED
+
+
+def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
+    if_not_exists = cursor.if_not_exists()
+    name = cursor.object_name()
+    body: _TableBody | None = None
+    renamed: tuple[str, ...] = ()
+    if cursor.sees_symbol(TokenType.L_PAREN):
+        if cursor.sees_symbol(TokenType.COMMA, 2) or cursor.sees_symbol(TokenType.R_PAREN, 2):
+            renamed = cursor.column_names()
+        else:
+            body = _TableBody(name)
+            cursor.in_parentheses(lambda: _table_item(cursor, body))
+    append_only = False
+    on_conflict: ConflictRule | None = None
+    options: Options = ()
+    while True:
+        if cursor.accept("append", "only"):
+            append_only = True
+        elif cursor.accept("on", "conflict"):
+            on_conflict = _conflict_rule(cursor)
+        elif cursor.accept("with", "version"):
+            raise cursor.unsupported("WITH VERSION COLUMN")
+        elif cursor.accept("with"):
+            options = cursor.options()
+        else:
+            break
+    if cursor.word() in ("format", "include", "from", "engine"):
+        raise cursor.unsupported(f"CREATE TABLE with {cursor.word().upper()}")
+    if body is None:
+        cursor.expect("as")
+        query = cursor.query(cursor.rest())
+        return CreateTableAs(name, renamed, query, if_not_exists, append_only, on_conflict, options)
+    columns, primary_key, watermarks = body.checked()
+    return CreateTable(name, columns, primary_key, watermarks, if_not_exists, append_only, on_conflict, options)
+
+
+def _conflict_rule(cursor: Cursor) -> ConflictRule:
+    if cursor.accept("overwrite"):
+        return ConflictRule.OVERWRITE
+    if cursor.accept("ignore") or cursor.accept("do", "nothing"):
+        return ConflictRule.IGNORE
+    if cursor.accept("do", "update"):
+        cursor.expect("if", "not", "null")
+        return ConflictRule.UPDATE_IF_NOT_NULL
+    raise cursor.error(hint="Write ON CONFLICT OVERWRITE, IGNORE or DO UPDATE IF NOT NULL.")
+
+
+def _table_item(cursor: Cursor, body: _TableBody) -> None:
+    position = cursor.position()
+    if cursor.accept("constraint"):
+        cursor.name()
+    if cursor.accept("primary key"):
+        body.add_key(_key_columns(cursor), position)
+    elif cursor.sees("watermark", "for"):
+        cursor.index += 2
+        column = cursor.name()
+        cursor.expect("as")
+        body.watermarks.append((Watermark(column, cursor.expression(cursor.at_comma)), position))
+    elif cursor.word() in ("unique", "check", "foreign key", "exclude"):
+        raise cursor.unsupported(f"{cursor.word().upper()} constraint")
+    elif cursor.sees_symbol(TokenType.STAR):
+        raise cursor.unsupported("a column list taken from a connector")
+    else:
+        _column(cursor, body)
+
+
+def _key_columns(cursor: Cursor) -> tuple[str, ...]:
+    if not cursor.sees_symbol(TokenType.L_PAREN):
+        raise cursor.error()
+    return cursor.column_names()
+
+
+def _column(cursor: Cursor, body: _TableBody) -> None:
+    position = cursor.position()
+    name = cursor.name()
+    type_ = read_type(cursor)
+    nullable: bool | None = None
+    default: SqlExpression | None = None
+    generated: SqlExpression | None = None
+    while (clause := cursor.peek()) is not None and clause.token_type not in (
+        TokenType.COMMA,
+        TokenType.R_PAREN,
+    ):
+        here = cursor.position()
+        if cursor.accept("constraint"):
+            cursor.name()
+        elif cursor.sees("not", "null") or cursor.sees("null"):
+            wanted = cursor.accept("null")
+            if not wanted:
+                cursor.expect("not", "null")
+            if nullable not in (None, wanted):
+                raise SyntaxError_(
+                    f'conflicting NULL/NOT NULL declarations for column "{name}" of table "{body.name}"',
+                    position=here,
+                )
+            nullable = wanted
+        elif cursor.accept("primary key"):
+            body.add_key((name,), here)
+        elif default is None and cursor.accept("default"):
+            default = cursor.expression(partial(_ends_column_expression, cursor))
+        elif generated is None and cursor.accept("generated", "always", "as"):
+            generated = cursor.expression(partial(_ends_column_expression, cursor))
+            cursor.accept("stored")
+        elif generated is None and cursor.accept("as"):
+            generated = cursor.expression(partial(_ends_column_expression, cursor))
+        elif cursor.word() in ("unique", "check", "references", "collate"):
+            raise cursor.unsupported(f"{cursor.word().upper()} on a column")
+        else:
+            raise cursor.error()
+    if default is not None and generated is not None:
+        raise SyntaxError_(
+            f'both default and generation expression specified for column "{name}" of table "{body.name}"',
+            position=position,
+        )
+    body.add_column(ColumnDef(name, type_, nullable is not False, default, generated), position)
+
+
+def _ends_column_expression(cursor: Cursor, index: int) -> bool:
+    """Whether the token ends the DEFAULT or AS expression under the cursor and starts another clause."""
+    if cursor.at_comma(index):
+        return True
+    if index == cursor.index:
+        return False
+    ahead = index - cursor.index
+    word = cursor.word(ahead)
+    before = cursor.word(ahead - 1)
+    if word == "not":
+        return cursor.word(ahead + 1) == "null" and before != "is"
+    if word == "null":
+        previous = cursor.tokens[index - 1]
+        operand = previous.token_type in QUOTED | CLOSING
+        return operand or (before != "" and before not in ("not", "is", "and", "or", "from", "then", "else"))
+    return word in (
+        "primary key",
+        "constraint",
+        "unique",
+        "check",
+        "references",
+        "generated",
+        "stored",
+        "default",
+        "as",
+    )
+
+
+class _TableBody:
+    """What the parentheses of CREATE TABLE declare, gathered item by item and checked at the end."""
+
+    def __init__(self, name: ObjectName) -> None:
+        self.name = name
+        self.watermarks: list[tuple[Watermark, int]] = []
+        self._columns: dict[str, ColumnDef] = {}
+        self._key: tuple[str, ...] = ()
+        self._key_position = 0
+
+    def add_column(self, column: ColumnDef, position: int) -> None:
+        if column.name in self._columns:
+            raise DuplicateColumn(f'column "{column.name}" specified more than once', position=position)
+        self._columns[column.name] = column
+
+    def add_key(self, columns: tuple[str, ...], position: int) -> None:
+        if self._key:
+            raise InvalidDefinition(
+                f'multiple primary keys for table "{self.name}" are not allowed',
+                hint="Write PRIMARY KEY (first, second) once for a key of several columns.",
+                position=position,
+            )
+        self._key, self._key_position = columns, position
+
+    def checked(self) -> tuple[tuple[ColumnDef, ...], tuple[str, ...], tuple[Watermark, ...]]:
+        """The columns, the key and the watermarks, once every name in them is known to be a column."""
+        mentioned = [(name, "key", self._key_position) for name in self._key]
+        mentioned += [(watermark.column, "watermark", position) for watermark, position in self.watermarks]
+        for name, where, position in mentioned:
+            if name not in self._columns:
+                raise UndefinedColumn(
+                    f'column "{name}" named in {where} does not exist',
+                    hint=nearest(name, self._columns),
+                    position=position,
+                )
+        return tuple(self._columns.values()), self._key, tuple(watermark for watermark, _ in self.watermarks)

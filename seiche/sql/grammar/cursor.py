@@ -1,0 +1,266 @@
+"""A cursor over the tokens of one statement, and what every family of statements is made of.
+
+Each method reads one thing (a word, a name, a literal, an expression) and leaves the cursor after it, or raises at the
+token where that thing should have been. Queries and expressions are measured here and read by `seiche.sql.trees`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from seiche.errors import DuplicateColumn, FeatureNotSupported, SyntaxError_, nearest
+from seiche.sql.statements import RESERVED_WORDS, ObjectKind, ObjectName, Options, SqlExpression, SqlQuery
+from seiche.sql.tokens import CLOSING, FOLDED, OPENING, QUOTED, WORD, source_of, syntax_error
+from seiche.sql.trees import read_tree
+
+T = TypeVar("T")
+
+_KINDS: dict[tuple[str, ...], ObjectKind] = {tuple(kind.value.split()): kind for kind in ObjectKind}
+
+
+class Cursor:
+    """`index` is the token under the cursor; `following` is what ends the statement, None at the end of the text."""
+
+    def __init__(self, text: str, tokens: Sequence[Token], following: Token | None) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.following = following
+        self.index = 0
+
+    def finish(self) -> None:
+        """The statement is read: nothing may be left."""
+        if self.peek() is not None:
+            raise self.error()
+
+    def peek(self, ahead: int = 0) -> Token | None:
+        index = self.index + ahead
+        return self.tokens[index] if index < len(self.tokens) else None
+
+    def word(self, ahead: int = 0) -> str:
+        """The token as a lower-case word, or "" where it is not one (a quoted name is not)."""
+        token = self.peek(ahead)
+        if token is None or token.token_type in QUOTED:
+            return ""
+        word = token.text.lower()
+        return word if WORD.fullmatch(word) else ""
+
+    def sees(self, *words: str) -> bool:
+        return all(self.word(ahead) == word for ahead, word in enumerate(words))
+
+    def accept(self, *words: str) -> bool:
+        if not self.sees(*words):
+            return False
+        self.index += len(words)
+        return True
+
+    def expect(self, *words: str) -> None:
+        for word in words:
+            if not self.accept(word):
+                raise self.error()
+
+    def sees_symbol(self, kind: TokenType, ahead: int = 0) -> bool:
+        token = self.peek(ahead)
+        return token is not None and token.token_type is kind
+
+    def accept_symbol(self, kind: TokenType) -> bool:
+        if not self.sees_symbol(kind):
+            return False
+        self.index += 1
+        return True
+
+    def expect_symbol(self, kind: TokenType) -> None:
+        if not self.accept_symbol(kind):
+            raise self.error()
+
+    def position(self) -> int:
+        token = self.peek() or self.following
+        return len(self.text) + 1 if token is None else token.start + 1
+
+    def error(self, hint: str | None = None) -> SyntaxError_:
+        return syntax_error(self.text, self.peek() or self.following, hint)
+
+    def unsupported(self, what: str, hint: str | None = None) -> FeatureNotSupported:
+        return FeatureNotSupported(f"{what} is not supported", hint=hint, position=self.position())
+
+    def name(self) -> str:
+        token = self.peek()
+        if token is not None and token.token_type is TokenType.IDENTIFIER:
+            if not token.text:
+                raise SyntaxError_('zero-length delimited identifier at or near """"', position=token.start + 1)
+            self.index += 1
+            return token.text
+        word = self.word()
+        if not word or " " in word:
+            raise self.error()
+        if word in RESERVED_WORDS:
+            raise self.error(hint=f'"{word}" is a reserved word: write it in double quotes to use it as a name.')
+        self.index += 1
+        token = self.tokens[self.index - 1]
+        return token.text.translate(FOLDED)
+
+    def object_name(self) -> ObjectName:
+        first = self.peek()
+        parts = [self.name()]
+        while self.accept_symbol(TokenType.DOT):
+            parts.append(self.name())
+        if len(parts) > 3:
+            assert first is not None
+            raise SyntaxError_(
+                f"improper qualified name (too many dotted names): {'.'.join(parts)}", position=first.start + 1
+            )
+        return ObjectName(tuple(parts))
+
+    def comma_separated(self, read: Callable[[], T]) -> tuple[T, ...]:
+        items = [read()]
+        while self.accept_symbol(TokenType.COMMA):
+            items.append(read())
+        return tuple(items)
+
+    def in_parentheses(self, read: Callable[[], T]) -> tuple[T, ...]:
+        self.expect_symbol(TokenType.L_PAREN)
+        items = self.comma_separated(read)
+        self.expect_symbol(TokenType.R_PAREN)
+        return items
+
+    def column_names(self) -> tuple[str, ...]:
+        """An optional list of distinct column names in parentheses."""
+        if not self.sees_symbol(TokenType.L_PAREN):
+            return ()
+        names: list[str] = []
+
+        def name() -> str:
+            position = self.position()
+            names.append(self.name())
+            if names[-1] in names[:-1]:
+                raise DuplicateColumn(f'column "{names[-1]}" specified more than once', position=position)
+            return names[-1]
+
+        return self.in_parentheses(name)
+
+    def string(self) -> str:
+        token = self.peek()
+        if token is None or token.token_type is not TokenType.STRING:
+            raise self.error()
+        self.index += 1
+        return token.text
+
+    def integer(self) -> int:
+        negative = self.accept_symbol(TokenType.DASH)
+        token = self.peek()
+        if token is None or token.token_type is not TokenType.NUMBER or not token.text.isdecimal():
+            raise self.error()
+        self.index += 1
+        return -int(token.text) if negative else int(token.text)
+
+    def value(self) -> str:
+        """A setting's value: a string, a number, or a word."""
+        token = self.peek()
+        if token is not None and token.token_type is TokenType.STRING:
+            return self.string()
+        sign = "-" if self.accept_symbol(TokenType.DASH) else ""
+        token = self.peek()
+        if token is not None and token.token_type is TokenType.NUMBER:
+            self.index += 1
+            return sign + token.text
+        if sign:
+            raise self.error()
+        if self.word() in ("true", "false", "on", "default", "all", "null"):
+            self.index += 1
+            return self.word(-1)
+        return ".".join(self.object_name().parts)
+
+    def setting(self) -> str | None:
+        """`= value` or `TO value`, where DEFAULT is None and several values make a list."""
+        if not self.accept_symbol(TokenType.EQ):
+            self.expect("to")
+        if self.accept("default"):
+            return None
+        return ", ".join(self.comma_separated(self.value))
+
+    def options(self) -> Options:
+        """`(name = value, ...)`; names may have dots."""
+
+        def option() -> tuple[str, str]:
+            name = ".".join(self._dotted_option_name())
+            self.expect_symbol(TokenType.EQ)
+            return name, self.value()
+
+        return self.in_parentheses(option)
+
+    def _dotted_option_name(self) -> list[str]:
+        def part() -> str:
+            # Options of connectors use any word, reserved ones too.
+            word = self.word()
+            if word and " " not in word:
+                self.index += 1
+                return word
+            token = self.peek()
+            return self.string() if token is not None and token.token_type is TokenType.STRING else self.name()
+
+        parts = [part()]
+        while self.accept_symbol(TokenType.DOT):
+            parts.append(part())
+        return parts
+
+    def if_not_exists(self) -> bool:
+        return self.accept("if", "not", "exists")
+
+    def kind(self) -> ObjectKind:
+        for words, kind in _KINDS.items():
+            if self.accept(*words):
+                return kind
+        if self.accept("role"):
+            return ObjectKind.USER
+        raise self.error(hint=nearest(self.word(), (kind.value.split()[0] for kind in ObjectKind)))
+
+    def rest(self) -> int:
+        """The index at which the statement ends."""
+        return len(self.tokens)
+
+    def region(self, stop: Callable[[int], bool]) -> int:
+        """The index at which the expression under the cursor ends: where `stop` says so outside any parenthesis,
+        or at a parenthesis that was open before, or at the end."""
+        depth = 0
+        for index in range(self.index, len(self.tokens)):
+            kind = self.tokens[index].token_type
+            if depth == 0 and (kind in CLOSING or stop(index)):
+                return index
+            if kind in OPENING:
+                depth += 1
+            elif kind in CLOSING:
+                depth -= 1
+        return len(self.tokens)
+
+    def take(self, end: int, into: type[exp.Expr] | None, prefix: Sequence[Token] = ()) -> tuple[exp.Expr, str]:
+        """The tokens up to `end` as a tree, with their source; the tree also holds the `prefix`."""
+        tokens = self.tokens[self.index : end]
+        following = self.tokens[end] if end < len(self.tokens) else self.following
+        if not tokens:
+            raise syntax_error(self.text, following)
+        tree = read_tree(self.text, [*prefix, *tokens], into, following)
+        self.index = end
+        return tree, source_of(self.text, tokens)
+
+    def query(self, end: int, prefix: Sequence[Token] = ()) -> SqlQuery:
+        """The query up to token `end`; `prefix` is a WITH clause that was written earlier."""
+        first = self.peek()
+        if not self.sees_symbol(TokenType.L_PAREN) and self.word() not in ("select", "values", "table", "with"):
+            raise self.error()
+        tree, source = self.take(end, None, prefix)
+        if not isinstance(tree, exp.Query | exp.Values):
+            raise syntax_error(self.text, first)
+        return SqlQuery(tree, f"{source_of(self.text, prefix)} {source}" if prefix else source)
+
+    def expression(self, stop: Callable[[int], bool]) -> SqlExpression:
+        tree, source = self.take(self.region(stop), exp.Condition)
+        return SqlExpression(tree, source)
+
+    def at_comma(self, index: int) -> bool:
+        return self.tokens[index].token_type is TokenType.COMMA
+
+    def at_word(self, *words: str) -> Callable[[int], bool]:
+        return lambda index: self.word(index - self.index) in words

@@ -1,0 +1,144 @@
+"""SELECT, INSERT, UPDATE and DELETE: statements that read and change rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from seiche.errors import SyntaxError_
+from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.statements import Assignment, Delete, Insert, Select, SqlExpression, SqlQuery, Statement, Update
+from seiche.sql.tokens import source_of
+
+
+def select(cursor: Cursor, prefix: Sequence[Token] = ()) -> Select:
+    return Select(cursor.query(cursor.rest(), prefix))
+
+
+def with_query(cursor: Cursor) -> Statement:
+    """WITH leads a query, or the query of an INSERT."""
+    start = cursor.index
+    main = cursor.region(cursor.at_word("select", "values", "table", "insert", "update", "delete", "merge"))
+    verb = cursor.word(main - cursor.index)
+    if verb == "insert":
+        prefix = cursor.tokens[start:main]
+        cursor.index = main + 1
+        return insert(cursor, prefix)
+    if verb in ("update", "delete", "merge"):
+        cursor.index = main
+        raise cursor.unsupported(f"WITH before {verb.upper()}", hint="Use a subquery in its WHERE.")
+    return select(cursor)
+
+
+def insert(cursor: Cursor, prefix: Sequence[Token] = ()) -> Insert:
+    cursor.expect("into")
+    table = cursor.object_name()
+    if cursor.sees("as"):
+        raise cursor.unsupported("an alias in INSERT")
+    # `(` may open the column list or a query in parentheses.
+    columns = () if cursor.word(1) in ("select", "values", "with", "table") else cursor.column_names()
+    if cursor.sees("overriding"):
+        raise cursor.unsupported("OVERRIDING")
+    source: SqlQuery | None = None
+    if not cursor.accept("default", "values"):
+        source = cursor.query(cursor.region(partial(_ends_insert_query, cursor)), prefix)
+    if cursor.sees("on", "conflict"):
+        raise cursor.unsupported(
+            "ON CONFLICT in INSERT", hint="Declare it on the table: CREATE TABLE ... ON CONFLICT OVERWRITE."
+        )
+    return Insert(table, columns, source, _returning(cursor))
+
+
+def _ends_insert_query(cursor: Cursor, index: int) -> bool:
+    word = cursor.word(index - cursor.index)
+    return word == "returning" or (word == "on" and cursor.word(index - cursor.index + 1) == "conflict")
+
+
+def _returning(cursor: Cursor) -> tuple[exp.Expr, ...]:
+    if not cursor.accept("returning"):
+        return ()
+    select = Token(TokenType.SELECT, "SELECT")
+    tree, _source_text = cursor.take(cursor.region(cursor.at_word("from", "where")), None, [select])
+    return tuple(tree.expressions)
+
+
+def _alias(cursor: Cursor, before: str) -> str | None:
+    if cursor.accept("as"):
+        return cursor.name()
+    return None if cursor.peek() is None or cursor.word() in (before, "where", "returning", "using") else cursor.name()
+
+
+def update(cursor: Cursor) -> Update:
+    cursor.accept("only")
+    table = cursor.object_name()
+    alias = _alias(cursor, "set")
+    cursor.expect("set")
+    assignments: list[Assignment] = []
+    while True:
+        assignments.extend(_assignment(cursor))
+        if not cursor.accept_symbol(TokenType.COMMA):
+            break
+    seen: set[str] = set()
+    for assignment in assignments:
+        if assignment.column in seen:
+            raise SyntaxError_(f'multiple assignments to same column "{assignment.column}"')
+        seen.add(assignment.column)
+    if cursor.sees("from"):
+        raise cursor.unsupported("UPDATE ... FROM", hint="Use a subquery in SET or WHERE.")
+    return Update(table, alias, tuple(assignments), _where(cursor), _returning(cursor))
+
+
+def _assignment(cursor: Cursor) -> list[Assignment]:
+    if not cursor.sees_symbol(TokenType.L_PAREN):
+        column = cursor.name()
+        cursor.expect_symbol(TokenType.EQ)
+        return [Assignment(column, _assigned(cursor, partial(_ends_assignment, cursor)))]
+    position = cursor.position()
+    columns = cursor.column_names()
+    cursor.expect_symbol(TokenType.EQ)
+    cursor.accept("row")
+    if cursor.word(1) in ("select", "with", "values"):
+        raise cursor.unsupported(
+            "assigning several columns from one subquery", hint="Give each column its own subquery."
+        )
+    values = cursor.in_parentheses(lambda: _assigned(cursor, cursor.at_comma))
+    if len(values) != len(columns):
+        raise SyntaxError_("number of columns does not match number of values", position=position)
+    return [Assignment(column, value) for column, value in zip(columns, values, strict=True)]
+
+
+def _assigned(cursor: Cursor, stop: Callable[[int], bool]) -> SqlExpression:
+    if cursor.sees("default"):
+        token = cursor.tokens[cursor.index]
+        cursor.index += 1
+        return SqlExpression(exp.Var(this="DEFAULT"), source_of(cursor.text, [token]))
+    return cursor.expression(stop)
+
+
+def _ends_assignment(cursor: Cursor, index: int) -> bool:
+    ahead = index - cursor.index
+    word = cursor.word(ahead)
+    if word == "from":  # `a IS DISTINCT FROM b` goes on
+        return ahead == 0 or cursor.word(ahead - 1) != "distinct"
+    return word in ("where", "returning") or cursor.at_comma(index)
+
+
+def _where(cursor: Cursor) -> SqlExpression | None:
+    if not cursor.accept("where"):
+        return None
+    if cursor.sees("current", "of"):
+        raise cursor.unsupported("WHERE CURRENT OF")
+    return cursor.expression(cursor.at_word("returning"))
+
+
+def delete(cursor: Cursor) -> Delete:
+    cursor.expect("from")
+    cursor.accept("only")
+    table = cursor.object_name()
+    alias = _alias(cursor, "using")
+    if cursor.sees("using"):
+        raise cursor.unsupported("DELETE ... USING", hint="Use a subquery in WHERE.")
+    return Delete(table, alias, _where(cursor), _returning(cursor))

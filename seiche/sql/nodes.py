@@ -1,0 +1,180 @@
+"""Typed Spark expressions: sqlglot nodes that carry their SqlType, and the few ways to build them.
+
+Every bound node has its type in `meta["sql_type"]`. A node that can fail at run time is built here in one of two
+forms: strict, where Spark raises, or tolerant, where it yields NULL and is marked `meta["fallible"]`. The mark
+promises that the node is NULL, with all its operands not NULL, exactly where the strict form raises;
+`sql/failures.py` relies on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from sqlglot import exp
+
+from seiche.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, Kind, SqlType
+
+N = TypeVar("N", bound=exp.Expr)
+
+TYPE = "sql_type"
+FALLIBLE = "fallible"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an expression's meaning depends on besides its text.
+
+    `now_ms` is the statement's time; None keeps `seiche_now()` in the query, for a view that is evaluated later.
+    `strict` raises at run time where PostgreSQL raises; otherwise such an expression is NULL.
+    """
+
+    timezone: str = "UTC"
+    now_ms: int | None = None
+    strict: bool = True
+
+
+def typed(node: N, type_: SqlType) -> N:
+    node.meta[TYPE] = type_
+    return node
+
+
+def type_of(node: exp.Expr) -> SqlType:
+    type_ = node.meta.get(TYPE)
+    assert isinstance(type_, SqlType), f"untyped node {node!r}"
+    return type_
+
+
+def fallible(node: N) -> N:
+    node.meta[FALLIBLE] = True
+    return node
+
+
+def is_unknown(node: exp.Expr) -> bool:
+    """Whether it is a bare NULL or a quoted literal that no context has given a type yet."""
+    return type_of(node).kind is Kind.NULL
+
+
+def call(type_: SqlType, name: str, *args: exp.Expr) -> exp.Expr:
+    """A Spark function by its own name, out of reach of sqlglot's rewriting."""
+    return typed(exp.Anonymous(this=name, expressions=list(args)), type_)
+
+
+def attempt(type_: SqlType, name: str, *args: exp.Expr) -> exp.Expr:
+    """A Spark function that yields NULL where its strict sibling raises."""
+    return fallible(call(type_, name, *args))
+
+
+@cache
+def _data_type(spark: str) -> exp.DataType:
+    return exp.DataType.build(spark, dialect="spark")
+
+
+def spark_cast(node: exp.Expr, type_: SqlType, spark: str | None = None) -> exp.Expr:
+    """A plain Spark cast; it must not be able to fail unless the settings are strict."""
+    return typed(exp.Cast(this=node, to=_data_type(spark or type_.spark).copy()), type_)
+
+
+def spark_try_cast(node: exp.Expr, type_: SqlType, spark: str | None = None) -> exp.Expr:
+    return fallible(typed(exp.TryCast(this=node, to=_data_type(spark or type_.spark).copy(), safe=True), type_))
+
+
+def quiet_cast(node: exp.Expr, type_: SqlType) -> exp.Expr:
+    """A cast whose NULL is not a failure: the caller goes another way then."""
+    return typed(exp.TryCast(this=node, to=_data_type(type_.spark).copy(), safe=True), type_)
+
+
+def checked_cast(node: exp.Expr, type_: SqlType, settings: Settings, spark: str | None = None) -> exp.Expr:
+    """A Spark cast that can fail: raising or NULL, as the settings say."""
+    return (spark_cast if settings.strict else spark_try_cast)(node, type_, spark)
+
+
+def binary(kind: type[exp.Binary], type_: SqlType, left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return typed(exp.Paren(this=typed(kind(this=left, expression=right), type_)), type_)
+
+
+def text(value: str) -> exp.Expr:
+    return typed(exp.Literal.string(value), VARCHAR)
+
+
+def integer(value: int, type_: SqlType = INTEGER) -> exp.Expr:
+    literal: exp.Expr = exp.Literal.number(str(abs(value)))
+    if value < 0:
+        literal = exp.Neg(this=literal)
+    if type_ is INTEGER and -(2**31) < value < 2**31:
+        return typed(literal, INTEGER)
+    return spark_cast(literal, type_)
+
+
+def bigint(value: int) -> exp.Expr:
+    return integer(value, BIGINT)
+
+
+def boolean(value: bool) -> exp.Expr:
+    return typed(exp.Boolean(this=value), BOOLEAN)
+
+
+def null(type_: SqlType) -> exp.Expr:
+    if type_.kind is Kind.NULL:
+        return typed(exp.Null(), type_)
+    return spark_cast(exp.Null(), type_)
+
+
+def is_null(node: exp.Expr) -> exp.Expr:
+    return typed(exp.Is(this=node, expression=exp.Null()), BOOLEAN)
+
+
+def not_null(node: exp.Expr) -> exp.Expr:
+    return typed(exp.Not(this=is_null(node)), BOOLEAN)
+
+
+def negation(node: exp.Expr) -> exp.Expr:
+    return typed(exp.Not(this=exp.Paren(this=node) if isinstance(node, exp.Connector) else node), BOOLEAN)
+
+
+def conjunction(nodes: Sequence[exp.Expr]) -> exp.Expr:
+    return _joined(exp.And, nodes, True)
+
+
+def disjunction(nodes: Sequence[exp.Expr]) -> exp.Expr:
+    return _joined(exp.Or, nodes, False)
+
+
+def _joined(kind: type[exp.Binary], nodes: Sequence[exp.Expr], empty: bool) -> exp.Expr:
+    if not nodes:
+        return boolean(empty)
+    wrapped = [typed(exp.Paren(this=n), BOOLEAN) if isinstance(n, exp.Connector) else n for n in nodes]
+    result = wrapped[0]
+    for node in wrapped[1:]:
+        result = typed(kind(this=result, expression=node), BOOLEAN)
+    return result
+
+
+def case(type_: SqlType, branches: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None = None) -> exp.Expr:
+    ifs = [exp.If(this=condition, true=value) for condition, value in branches]
+    return typed(exp.Case(ifs=ifs, default=default), type_)
+
+
+def comparison(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return binary(kind, BOOLEAN, left, right)
+
+
+def equal(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return comparison(exp.EQ, left, right)
+
+
+def field(node: exp.Expr, name: str, type_: SqlType) -> exp.Expr:
+    """A field of a struct."""
+    return typed(exp.Dot(this=exp.Paren(this=node), expression=exp.to_identifier(name, quoted=True)), type_)
+
+
+def transform(node: exp.Expr, variable: str, body: exp.Expr, type_: SqlType) -> exp.Expr:
+    """Spark's `transform(array, variable -> body)`."""
+    return call(type_, "transform", node, exp.Lambda(this=body, expressions=[exp.to_identifier(variable)]))
+
+
+def variable(name: str, type_: SqlType) -> exp.Expr:
+    """A lambda's variable."""
+    return typed(exp.Column(this=exp.to_identifier(name)), type_)

@@ -1,0 +1,475 @@
+"""Every statement Seiche understands, as a plain value.
+
+A statement says what was written and nothing about whether it makes sense: names are folded but not looked up,
+types are resolved, and query parts are sqlglot trees with their source text beside them. `Statement` is the
+closed union of all of them; whoever runs statements matches on it.
+
+Two spellings inside the trees are worth knowing: `DEFAULT` as a value of INSERT or UPDATE is the tree
+`exp.Var(this="DEFAULT")`, and `$1` is `exp.Parameter`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sqlglot import exp
+
+from seiche.types import SqlType
+
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_$]*")
+
+# The words that PostgreSQL refuses as a name unless they are quoted.
+RESERVED_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
+    current_catalog current_date current_role current_time current_timestamp current_user default deferrable desc
+    distinct do else end except false fetch for foreign from grant group having in initially intersect into lateral
+    leading limit localtime localtimestamp not null offset on only or order placing primary references returning
+    select session_user some symmetric table then to trailing true union unique user using variadic when where
+    window with
+    """,
+    )
+)
+
+
+def quote_name(name: str) -> str:
+    """The name as SQL text that folds back to exactly this name."""
+    if _PLAIN_NAME.fullmatch(name) and name not in RESERVED_WORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectName:
+    """A folded name of one to three parts: `[[database.]schema.]name`."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.parts[-1]
+
+    @property
+    def schema(self) -> str | None:
+        return self.parts[-2] if len(self.parts) > 1 else None
+
+    @property
+    def database(self) -> str | None:
+        return self.parts[-3] if len(self.parts) > 2 else None
+
+    def __str__(self) -> str:
+        return ".".join(quote_name(part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlQuery:
+    """A query: its tree (`exp.Query` or `exp.Values`, identifiers folded) and the text it was read from."""
+
+    tree: exp.Expr
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SqlExpression:
+    """A scalar expression: its tree (identifiers folded) and the text it was read from."""
+
+    tree: exp.Expr
+    text: str
+
+
+class ObjectKind(Enum):
+    """What a DROP, ALTER, COMMENT or SHOW CREATE names. The value is how messages spell it."""
+
+    TABLE = "table"
+    VIEW = "view"
+    MATERIALIZED_VIEW = "materialized view"
+    INDEX = "index"
+    SOURCE = "source"
+    SINK = "sink"
+    SCHEMA = "schema"
+    DATABASE = "database"
+    USER = "user"
+    FUNCTION = "function"
+    CONNECTION = "connection"
+    SECRET = "secret"  # noqa: S105 - a word of the grammar
+    SUBSCRIPTION = "subscription"
+
+
+Options = tuple[tuple[str, str], ...]  # WITH (name = value, ...), in the order written
+
+
+# --- definitions -------------------------------------------------------------------------------------
+
+
+class ConflictRule(Enum):
+    """What an insert does to a row whose primary key is already there."""
+
+    OVERWRITE = "overwrite"
+    IGNORE = "ignore"
+    UPDATE_IF_NOT_NULL = "do update if not null"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDef:
+    """A column as declared. `nullable` is False only where NOT NULL was written."""
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+    default: SqlExpression | None = None
+    generated: SqlExpression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    column: str
+    expression: SqlExpression
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """`primary_key` is empty when none was declared; `on_conflict` is None when the default applies."""
+
+    name: ObjectName
+    columns: tuple[ColumnDef, ...]
+    primary_key: tuple[str, ...] = ()
+    watermarks: tuple[Watermark, ...] = ()
+    if_not_exists: bool = False
+    append_only: bool = False
+    on_conflict: ConflictRule | None = None
+    options: Options = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """`columns` renames the query's columns, and is empty when they keep their names."""
+
+    name: ObjectName
+    columns: tuple[str, ...]
+    query: SqlQuery
+    if_not_exists: bool = False
+    append_only: bool = False
+    on_conflict: ConflictRule | None = None
+    options: Options = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMaterializedView:
+    name: ObjectName
+    columns: tuple[str, ...]
+    query: SqlQuery
+    if_not_exists: bool = False
+    emit_on_window_close: bool = False
+    options: Options = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    name: ObjectName
+    columns: tuple[str, ...]
+    query: SqlQuery
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexColumn:
+    """`nulls_first` is None when the order's own default applies."""
+
+    expression: SqlExpression
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """`name` is None when the user left it to the system."""
+
+    name: ObjectName | None
+    table: ObjectName
+    columns: tuple[IndexColumn, ...]
+    include: tuple[str, ...] = ()
+    distributed_by: tuple[SqlExpression, ...] = ()
+    if_not_exists: bool = False
+    options: Options = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    name: ObjectName
+    if_not_exists: bool = False
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    name: str
+    if_not_exists: bool = False
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateUser:
+    """`options` are the words as written, lower case (`superuser`, `nologin`, ...)."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    kind: ObjectKind
+    names: tuple[ObjectName, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """ALTER ... RENAME TO. The new name stays in the schema of the old one."""
+
+    kind: ObjectKind
+    name: ObjectName
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommentOn:
+    """`column` is set for COMMENT ON COLUMN, `comment` is None to remove one."""
+
+    kind: ObjectKind
+    name: ObjectName
+    column: str | None
+    comment: str | None
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Any query: SELECT, WITH, VALUES, TABLE, and set operations of them."""
+
+    query: SqlQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """`columns` is empty when none were listed; `source` is None for DEFAULT VALUES."""
+
+    table: ObjectName
+    columns: tuple[str, ...]
+    source: SqlQuery | None
+    returning: tuple[exp.Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    column: str
+    value: SqlExpression
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    table: ObjectName
+    alias: str | None
+    assignments: tuple[Assignment, ...]
+    where: SqlExpression | None = None
+    returning: tuple[exp.Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    table: ObjectName
+    alias: str | None
+    where: SqlExpression | None = None
+    returning: tuple[exp.Expr, ...] = ()
+
+
+# --- the database and the session --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Returns when everything written before it is visible in every view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Returns when the jobs being created in the background are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recover:
+    """Starts the coordinator again from the last checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSystemSet:
+    """`value` is None for DEFAULT."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetVariable:
+    """SET and RESET of one variable. `value` is None for DEFAULT; a list is joined with ", "."""
+
+    name: str
+    value: str | None
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResetAll:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShowVariable:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowAll:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShowParameters:
+    pattern: str | None = None
+
+
+class Listing(Enum):
+    """What SHOW lists. The value is how it is written."""
+
+    TABLES = "tables"
+    MATERIALIZED_VIEWS = "materialized views"
+    VIEWS = "views"
+    SOURCES = "sources"
+    SINKS = "sinks"
+    INDEXES = "indexes"
+    SCHEMAS = "schemas"
+    DATABASES = "databases"
+    USERS = "users"
+    JOBS = "jobs"
+    FUNCTIONS = "functions"
+    CONNECTIONS = "connections"
+    SECRETS = "secrets"
+    SUBSCRIPTIONS = "subscriptions"
+    INTERNAL_TABLES = "internal tables"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowObjects:
+    """`source` is what FROM names: a schema, or for INDEXES a table. `pattern` is LIKE's."""
+
+    listing: Listing
+    source: ObjectName | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumns:
+    name: ObjectName
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreate:
+    kind: ObjectKind
+    name: ObjectName
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    name: ObjectName
+
+
+class ExplainFormat(Enum):
+    TEXT = "text"
+    JSON = "json"
+    DOT = "dot"
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """`text` is the source of the statement explained."""
+
+    statement: Statement
+    text: str
+    verbose: bool = False
+    analyze: bool = False
+    format: ExplainFormat = ExplainFormat.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class CancelJobs:
+    ids: tuple[int, ...]
+
+
+Statement = (
+    CreateTable
+    | CreateTableAs
+    | CreateMaterializedView
+    | CreateView
+    | CreateIndex
+    | CreateSchema
+    | CreateDatabase
+    | CreateUser
+    | Drop
+    | Rename
+    | CommentOn
+    | Select
+    | Insert
+    | Update
+    | Delete
+    | Flush
+    | Wait
+    | Recover
+    | Begin
+    | Commit
+    | Rollback
+    | AlterSystemSet
+    | SetVariable
+    | ResetAll
+    | ShowVariable
+    | ShowAll
+    | ShowParameters
+    | ShowObjects
+    | ShowColumns
+    | ShowCreate
+    | Describe
+    | Explain
+    | CancelJobs
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedStatement:
+    """A statement with its exact source, without the semicolon. `start` is its offset in the text parsed."""
+
+    statement: Statement
+    text: str
+    start: int

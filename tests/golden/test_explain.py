@@ -1,0 +1,81 @@
+"""EXPLAIN of the harbour's views in every format, word for word."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from seiche.plan import explain
+from tests.golden.recorded import check, recorded
+from tests.unit.plan.harbour import Harbour
+
+VIEWS = {
+    "heavy_ships": "SELECT id, name FROM ships WHERE tons > 1000 AND (flag = 'NO' OR draught < 5.5)",
+    "priced_ships": "SELECT name AS ship, tons * 2 AS twice, tons / 3 AS third, flag || '!' AS shout FROM ships",
+    "berthed": """SELECT s.name, b.quay, a.at FROM arrivals a
+        JOIN ships s ON a.ship = s.id JOIN berths b ON a.berth = b.id WHERE b.free""",
+    "fleets": """SELECT flag, count(*) AS ships, sum(tons) AS tons, avg(tons) AS mean, max(tons) AS most
+        FROM ships GROUP BY flag""",
+    "large_fleets": """SELECT upper(flag) AS flag, count(*) FROM ships GROUP BY upper(flag)
+        HAVING count(*) > 3 AND avg(tons) > 500""",
+    "harbour_total": """SELECT count(*), sum(draught) AS draught, stddev(tons) AS spread, bool_and(tons > 5) AS laden,
+        count(name) FILTER (WHERE flag = 'NO') AS norwegian FROM ships""",
+    "flags": "SELECT DISTINCT flag FROM ships",
+    "names": "SELECT name FROM ships UNION ALL SELECT quay FROM berths",
+    "words": "SELECT flag FROM ships UNION SELECT quay FROM berths UNION SELECT name FROM ships WHERE tons > 9",
+    "tons_by_ship": "SELECT name, sum(tons) AS tons FROM calls GROUP BY name",
+    "visits_of_heavy": """SELECT h.name, count(*) AS visits FROM heavy h
+        JOIN arrivals a ON a.ship = h.id GROUP BY h.name""",
+    "sister_ships": "SELECT a.name, b.name AS sister FROM ships a JOIN ships b ON a.flag = b.flag AND a.id < b.id",
+    "flagships": """SELECT most.flag, s.name FROM (SELECT flag, max(tons) AS tons FROM ships GROUP BY flag) most
+        JOIN ships s ON s.flag = most.flag AND s.tons = most.tons""",
+    "crowded": """SELECT c1 AS mean FROM (SELECT flag AS c0, avg(tons) AS c1, count(*) AS c2 FROM ships GROUP BY flag) x
+        WHERE c2 > 2.5""",
+    "all_ships": "SELECT s.name, a.at FROM ships s LEFT JOIN arrivals a ON a.ship = s.id",
+    "todays_calls": "SELECT name, at FROM calls WHERE at > now() - INTERVAL '1 day'",
+}
+
+
+@pytest.fixture(scope="module")
+def plans() -> dict[str, explain.Node]:
+    harbour = Harbour()
+    harbour.add_materialized_view("heavy", "SELECT id, name, tons FROM ships WHERE tons > 1000")
+    harbour.add_view("calls", "SELECT s.name, a.at, a.tons FROM ships s JOIN arrivals a ON a.ship = s.id")
+    return {
+        name: explain.describe(harbour.fragments(query), lambda relation, new=name: harbour.name_of(relation, new))
+        for name, query in VIEWS.items()
+    }
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_explain_text_reads_as_recorded(plans: dict[str, explain.Node], name: str) -> None:
+    query = " ".join(VIEWS[name].split())
+    check(f"explain/{name}.txt", f"-- {query}\n{explain.text(plans[name])}")
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_explain_json_is_as_recorded(plans: dict[str, explain.Node], name: str) -> None:
+    shown = explain.as_json(plans[name])
+    assert json.loads(shown)["operator"] == f"Materialize {name}"
+    check(f"explain/{name}.json", shown)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_explain_dot_is_as_recorded(plans: dict[str, explain.Node], name: str) -> None:
+    check(f"explain/{name}.dot", explain.dot(plans[name]))
+
+
+def test_no_recorded_plan_is_left_over() -> None:
+    assert recorded("explain") == set(VIEWS)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_explain_never_shows_the_names_that_planning_makes_up(plans: dict[str, explain.Node], name: str) -> None:
+    def words(node: explain.Node) -> list[str]:
+        own = [detail for detail in node.details if not detail.startswith(("state: ", "hidden columns: "))]
+        return [*own, *node.key, *(word for child in node.children for word in words(child))]
+
+    shown = " ".join(words(plans[name]))
+    for made_up in ("l0", "l1", "g0", "a0", "c0", "`"):
+        assert made_up not in shown or made_up in VIEWS[name]

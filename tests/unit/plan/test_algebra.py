@@ -1,0 +1,99 @@
+"""Plans as values: new names, stored shapes, and whether rows ever leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from seiche.errors import InvariantError
+from seiche.plan.algebra import Recompute, Scan, Select, UnionAll, is_append_only, scans, stored_schema, with_names
+from tests.unit.plan.harbour import ARRIVALS, BERTHS, SHIPS, TIDES, Harbour
+
+
+@pytest.fixture(scope="module")
+def harbour() -> Harbour:
+    return Harbour()
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("SELECT id, name FROM ships", ("nr",)),
+        ("SELECT flag AS id, count(*) AS name FROM ships GROUP BY flag", ("nr",)),
+        ("SELECT DISTINCT id, name FROM ships", ("nr", "called")),
+        ("SELECT id, name FROM ships LIMIT 1", ("nr", "called", "_n")),
+        ("SELECT id, name FROM ships UNION ALL SELECT id, quay FROM berths", ("_branch", "_u0_id", "_u1_id")),
+    ],
+)
+def test_new_names_reach_the_fields_and_the_key(harbour: Harbour, query: str, key: tuple[str, ...]) -> None:
+    plan = with_names(harbour.plan(query), ["nr", "called"])
+    assert [field.name for field in plan.fields if not field.hidden] == ["nr", "called"]
+    assert plan.key == key
+    assert stored_schema(plan).key == key
+
+
+def test_names_may_be_swapped(harbour: Harbour) -> None:
+    plan = with_names(harbour.plan("SELECT id, name FROM ships"), ["name", "id"])
+    assert isinstance(plan, Select)
+    assert [(item.field.name, item.expr.name) for item in plan.items] == [("name", "id"), ("id", "name")]
+    assert plan.key == ("name",)
+
+
+def test_every_branch_of_a_union_gets_the_new_names(harbour: Harbour) -> None:
+    plan = with_names(harbour.plan("SELECT name FROM ships UNION ALL SELECT quay FROM berths"), ["word"])
+    assert isinstance(plan, UnionAll)
+    assert {each.fields[0].name for each in plan.inputs} == {"word"}
+
+
+def test_a_recomputed_query_gives_the_new_names_itself(harbour: Harbour) -> None:
+    plan = with_names(harbour.plan("SELECT name FROM ships LIMIT 1"), ["word"])
+    assert isinstance(plan, Recompute)
+    assert plan.query.named_selects == ["word"]
+
+
+def test_a_bare_scan_gets_new_names_by_a_projection(harbour: Harbour) -> None:
+    plan = with_names(Scan(TIDES, harbour.schemas[TIDES]), ["at", "metres", "is_high"])
+    assert isinstance(plan, Select)
+    assert plan.key == ("_k0_row_id",)
+
+
+def test_too_few_names_are_refused(harbour: Harbour) -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        with_names(harbour.plan("SELECT id, name FROM ships"), ["nr"])
+
+
+def test_two_columns_of_one_name_cannot_be_stored(harbour: Harbour) -> None:
+    plan = with_names(harbour.plan("SELECT id, name FROM ships"), ["x", "x"])
+    with pytest.raises(InvariantError, match="repeats a column"):
+        stored_schema(plan)
+
+
+def test_hidden_fields_are_hidden_columns(harbour: Harbour) -> None:
+    schema = stored_schema(harbour.plan("SELECT name FROM ships"))
+    assert [column.name for column in schema.visible] == ["name"]
+    assert schema.names == ("name", "_k0_id")
+
+
+@pytest.mark.parametrize(
+    ("query", "grows_only"),
+    [
+        ("SELECT height FROM tides WHERE high", True),
+        ("SELECT a.height FROM tides a JOIN tides b ON a.at = b.at", True),
+        ("SELECT height FROM tides UNION ALL SELECT height FROM tides", True),
+        ("SELECT height FROM tides UNION ALL SELECT depth FROM berths", False),
+        ("SELECT name FROM ships", False),
+        ("SELECT t.height FROM tides t JOIN ships s ON s.draught < t.height", False),
+        ("SELECT DISTINCT height FROM tides", False),
+        ("SELECT count(*) FROM tides", False),
+        ("SELECT height FROM tides LIMIT 1", False),
+    ],
+)
+def test_rows_never_leave_where_inputs_only_grow(harbour: Harbour, query: str, grows_only: bool) -> None:
+    assert is_append_only(harbour.plan(query)) is grows_only
+
+
+def test_scans_are_met_from_left_to_right(harbour: Harbour) -> None:
+    plan = harbour.plan(
+        "SELECT s.name FROM ships s JOIN arrivals a ON a.ship = s.id"
+        " UNION ALL SELECT quay FROM (SELECT DISTINCT quay FROM berths) b"
+    )
+    assert [scan.relation for scan in scans(plan)] == [SHIPS, ARRIVALS, BERTHS]

@@ -1,0 +1,348 @@
+"""Each shape of SQL and the plan that it is lowered to."""
+
+from __future__ import annotations
+
+import pytest
+
+from seiche.plan.algebra import Aggregate, Function, Plan, Recompute, Scan, Select, UnionAll
+from tests.unit.plan.harbour import ARRIVALS, BERTHS, SHIPS, Harbour
+
+
+@pytest.fixture(scope="module")
+def harbour() -> Harbour:
+    harbour = Harbour()
+    harbour.add_materialized_view("heavy", "SELECT id, name, tons FROM ships WHERE tons > 1000")
+    harbour.add_view("calls", "SELECT s.name, a.at, a.tons FROM ships s JOIN arrivals a ON a.ship = s.id")
+    return harbour
+
+
+def select(plan: Plan) -> Select:
+    assert isinstance(plan, Select), plan
+    return plan
+
+
+def aggregate(plan: Plan) -> Aggregate:
+    assert isinstance(plan, Aggregate), plan
+    return plan
+
+
+def relations(plan: Select) -> list[int]:
+    found = []
+    for child in plan.inputs:
+        assert isinstance(child, Scan)
+        found.append(child.relation)
+    return found
+
+
+def conditions(plan: Select) -> list[str]:
+    return [each.sql("spark").replace("`", "") for each in plan.conjuncts]
+
+
+def outputs(plan: Select | Aggregate) -> dict[str, str]:
+    return {item.field.name: item.expr.sql("spark").replace("`", "") for item in plan.items if not item.field.hidden}
+
+
+def hidden(plan: Plan) -> list[str]:
+    return [field.name for field in plan.fields if field.hidden]
+
+
+# --- selects -----------------------------------------------------------------------------------------
+
+
+def test_a_filter_keeps_its_conditions_apart(harbour: Harbour) -> None:
+    plan = select(harbour.plan("SELECT id, name FROM ships WHERE tons > 10 AND (flag = 'NO' AND draught < 3)"))
+    assert relations(plan) == [SHIPS]
+    assert len(plan.conjuncts) == 3
+    assert conditions(plan)[0] == "l0.tons > 10"
+    assert outputs(plan) == {"id": "l0.id", "name": "l0.name"}
+
+
+def test_or_is_one_condition(harbour: Harbour) -> None:
+    assert len(select(harbour.plan("SELECT id FROM ships WHERE tons > 10 OR flag = 'NO'")).conjuncts) == 1
+
+
+def test_a_shown_key_is_the_key(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT name, id FROM ships")
+    assert plan.key == ("id",)
+    assert hidden(plan) == []
+
+
+def test_a_renamed_key_is_the_key_under_its_new_name(harbour: Harbour) -> None:
+    assert harbour.plan("SELECT id AS number FROM ships").key == ("number",)
+
+
+def test_a_key_that_is_not_shown_is_carried_hidden(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT name FROM ships")
+    assert plan.key == ("_k0_id",)
+    assert hidden(plan) == ["_k0_id"]
+
+
+def test_a_key_inside_an_expression_does_not_count_as_shown(harbour: Harbour) -> None:
+    assert harbour.plan("SELECT id + 0 AS id FROM ships").key == ("_k0_id",)
+
+
+def test_a_table_without_a_primary_key_lends_its_row_id(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT tons FROM arrivals")
+    assert plan.key == ("_k0_row_id",)
+
+
+def test_star_over_a_table_is_a_projection_of_its_visible_columns(harbour: Harbour) -> None:
+    plan = select(harbour.plan("SELECT * FROM arrivals"))
+    assert [field.name for field in plan.fields if not field.hidden] == ["ship", "berth", "day", "at", "tons", "crew"]
+    assert plan.key == ("_k0_row_id",)
+
+
+def test_a_column_named_like_a_hidden_key_does_not_take_its_place(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT name AS _k0_id FROM ships")
+    assert plan.key == ("_k0_id_",)
+
+
+# --- joins -------------------------------------------------------------------------------------------
+
+
+def test_inner_joins_are_one_join_of_all_inputs_keyed_by_all_their_keys(harbour: Harbour) -> None:
+    plan = select(
+        harbour.plan(
+            "SELECT s.name, b.quay FROM arrivals a JOIN ships s ON a.ship = s.id JOIN berths b ON a.berth = b.id"
+        )
+    )
+    assert relations(plan) == [ARRIVALS, SHIPS, BERTHS]
+    assert conditions(plan) == ["l0.ship = l1.id", "l0.berth = l2.id"]
+    assert plan.key == ("_k0_row_id", "_k1_id", "_k2_id")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT s.name FROM ships s JOIN arrivals a ON a.ship = s.id",
+        "SELECT s.name FROM ships s, arrivals a WHERE a.ship = s.id",
+        "SELECT s.name FROM ships s CROSS JOIN arrivals a WHERE a.ship = s.id",
+        "SELECT s.name FROM ships s JOIN (SELECT * FROM arrivals) a ON a.ship = s.id",
+        "SELECT name FROM calls",
+        "WITH c AS (SELECT * FROM calls) SELECT name FROM c",
+    ],
+)
+def test_a_join_has_one_plan_however_it_is_written(harbour: Harbour, query: str) -> None:
+    plan = select(harbour.plan(query))
+    assert relations(plan) == [SHIPS, ARRIVALS]
+    assert conditions(plan) == ["l1.ship = l0.id"]
+
+
+def test_a_join_by_using_compares_the_columns(harbour: Harbour) -> None:
+    plan = select(harbour.plan("SELECT id, s.name FROM ships s JOIN berths b USING (id)"))
+    assert conditions(plan) == ["l0.id = l1.id"]
+
+
+def test_a_self_join_scans_its_relation_twice(harbour: Harbour) -> None:
+    plan = select(harbour.plan("SELECT a.name, b.name AS other FROM ships a JOIN ships b ON a.flag = b.flag"))
+    assert relations(plan) == [SHIPS, SHIPS]
+    assert outputs(plan) == {"name": "l0.name", "other": "l1.name"}
+
+
+def test_nested_selects_are_merged_with_their_conditions_and_expressions(harbour: Harbour) -> None:
+    plan = select(
+        harbour.plan(
+            "SELECT x.n || '!' AS n FROM berths b JOIN"
+            " (SELECT upper(name) AS n, id FROM ships WHERE tons > 1) x ON x.id = b.id WHERE x.n <> 'A'"
+        )
+    )
+    assert relations(plan) == [BERTHS, SHIPS]
+    assert conditions(plan) == ["l1.tons > 1", "l1.id = l0.id", "(UPPER(l1.name)) <> 'A'"]
+    assert outputs(plan) == {"n": "CONCAT((UPPER(l1.name)), '!')"}
+
+
+def test_a_view_on_a_materialized_view_scans_what_is_stored(harbour: Harbour) -> None:
+    (heavy,) = relations(select(harbour.plan("SELECT name FROM heavy")))
+    assert harbour.name_of(heavy) == "heavy"
+
+
+# --- aggregates --------------------------------------------------------------------------------------
+
+
+def test_groups_are_made_of_projected_keys_and_arguments(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT upper(flag) AS f, sum(tons) FROM ships WHERE tons > 1 GROUP BY upper(flag)"))
+    source = select(plan.input)
+    assert outputs(source) == {"g0": "UPPER(l0.flag)", "a0": "l0.tons"}
+    assert conditions(source) == ["l0.tons > 1"]
+    assert [field.name for field in plan.keys] == ["g0"]
+    assert [(call.function, call.argument and call.argument.name) for call in plan.calls] == [(Function.SUM, "a0")]
+    assert outputs(plan) == {"f": "g0", "sum": "c0"}
+    assert plan.key == ("f",)
+
+
+@pytest.mark.parametrize(
+    ("call", "function"),
+    [
+        ("count(*)", Function.COUNT_ROWS),
+        ("count(tons)", Function.COUNT),
+        ("sum(tons)", Function.SUM),
+        ("min(tons)", Function.MIN),
+        ("max(tons)", Function.MAX),
+        ("bool_and(tons > 1)", Function.BOOL_AND),
+        ("bool_or(tons > 1)", Function.BOOL_OR),
+        ("min(DISTINCT tons)", Function.MIN),
+    ],
+)
+def test_a_core_aggregate_is_one_call(harbour: Harbour, call: str, function: Function) -> None:
+    plan = aggregate(harbour.plan(f"SELECT flag, {call} AS x FROM ships GROUP BY flag"))
+    assert [each.function for each in plan.calls] == [function]
+
+
+def test_an_average_is_a_sum_and_a_count_of_one_argument(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT flag, avg(tons) AS mean FROM ships GROUP BY flag"))
+    assert {each.function for each in plan.calls} == {Function.SUM, Function.COUNT}
+    assert {each.argument for each in plan.calls if each.argument} == {plan.calls[0].argument}
+
+
+def test_a_call_that_appears_twice_is_kept_once(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT flag, sum(tons) AS a, sum(tons) + 1 AS b FROM ships GROUP BY flag"))
+    assert len(plan.calls) == 1
+
+
+def test_filter_moves_into_the_argument(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT count(name) FILTER (WHERE tons > 1) FROM ships"))
+    assert outputs(select(plan.input))["a0"] == "CASE WHEN (l0.tons > 1) THEN l0.name END"
+
+
+def test_a_group_key_that_is_not_shown_is_carried_hidden(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT count(*) FROM ships GROUP BY flag")
+    assert plan.key == ("_g_g0",)
+    assert hidden(plan) == ["_g_g0"]
+
+
+def test_an_expression_over_a_key_and_a_call_is_computed_from_both(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT flag || count(*)::varchar AS x FROM ships GROUP BY flag"))
+    assert "g0" in outputs(plan)["x"] and "c0" in outputs(plan)["x"]
+    assert plan.key == ("_g_g0",)
+
+
+def test_without_group_by_there_is_one_group_that_always_exists(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT count(*), sum(tons) FROM ships"))
+    assert plan.total
+    assert outputs(select(plan.input))["g0"] == "CAST(0 AS SMALLINT)"
+    assert plan.key == ("_g_g0",)
+
+
+def test_group_by_without_aggregates_is_not_total(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT flag FROM ships GROUP BY flag"))
+    assert not plan.total and not plan.calls
+
+
+def test_having_filters_groups_that_are_all_kept(harbour: Harbour) -> None:
+    plan = select(harbour.plan("SELECT flag FROM ships GROUP BY flag HAVING count(*) > 1 AND max(tons) < 9"))
+    groups = aggregate(plan.inputs[0])
+    assert [each.function for each in groups.calls] == [Function.COUNT_ROWS, Function.MAX]
+    assert conditions(plan) == ["l0.c0 > CAST(1 AS BIGINT)", "l0.c1 < 9"]
+    assert outputs(plan) == {"flag": "l0.g0"}
+    assert plan.key == ("flag",)
+
+
+def test_having_alone_makes_a_total_aggregate(harbour: Harbour) -> None:
+    plan = select(harbour.plan("SELECT 1 AS one FROM ships HAVING count(*) > 1"))
+    assert aggregate(plan.inputs[0]).total
+
+
+def test_distinct_groups_by_all_shown_columns(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT DISTINCT flag, tons FROM ships"))
+    assert [field.name for field in plan.keys] == ["flag", "tons"]
+    assert plan.key == ("flag", "tons")
+    assert plan.calls == ()
+
+
+def test_distinct_over_groups_groups_again(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT DISTINCT count(*) AS n FROM ships GROUP BY flag"))
+    assert plan.key == ("n",)
+    assert isinstance(plan.input, Aggregate)
+
+
+# --- unions ------------------------------------------------------------------------------------------
+
+
+def test_a_union_keeps_the_branch_and_the_key_of_each_branch(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT name FROM ships UNION ALL SELECT quay FROM berths")
+    assert isinstance(plan, UnionAll)
+    assert plan.key == ("_branch", "_u0_k0_id", "_u1_k0_id")
+    first, second = (outputs_with_hidden(each) for each in plan.inputs)
+    assert first == {
+        "name": "l0.name",
+        "_branch": "CAST(0 AS SMALLINT)",
+        "_u0_k0_id": "l0.id",
+        "_u1_k0_id": "CAST(NULL AS INT)",
+    }
+    assert second["name"] == "l0.quay"
+    assert (second["_u0_k0_id"], second["_u1_k0_id"]) == ("CAST(NULL AS INT)", "l0.id")
+
+
+def outputs_with_hidden(plan: Plan) -> dict[str, str]:
+    return {item.field.name: item.expr.sql("spark").replace("`", "") for item in select(plan).items}
+
+
+def test_branches_of_other_types_are_brought_to_one(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT tons AS x FROM ships UNION ALL SELECT depth FROM berths")
+    assert isinstance(plan, UnionAll)
+    assert {str(each.fields[0].type) for each in plan.inputs} == {"double precision"}
+
+
+def test_union_without_all_is_distinct_over_the_union(harbour: Harbour) -> None:
+    plan = aggregate(harbour.plan("SELECT name FROM ships UNION SELECT quay FROM berths"))
+    assert isinstance(plan.input, UnionAll)
+    assert plan.key == ("name",)
+
+
+# --- recompute ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("SELECT s.name, a.at FROM ships s LEFT JOIN arrivals a ON a.ship = s.id", "outer_join"),
+        ("SELECT s.name FROM ships s FULL JOIN arrivals a ON a.ship = s.id", "outer_join"),
+        ("SELECT name FROM ships ORDER BY tons LIMIT 3", "limit"),
+        ("SELECT name FROM ships OFFSET 3", "limit"),
+        ("SELECT name, row_number() OVER (PARTITION BY flag ORDER BY tons) AS n FROM ships", "window"),
+        ("SELECT name FROM ships WHERE id IN (SELECT ship FROM arrivals)", "subquery"),
+        ("SELECT name FROM ships s WHERE EXISTS (SELECT 1 FROM arrivals a WHERE a.ship = s.id)", "subquery"),
+        ("SELECT name, (SELECT max(tons) FROM arrivals) AS most FROM ships", "subquery"),
+        ("SELECT name FROM ships EXCEPT SELECT quay FROM berths", "set_operation"),
+        ("SELECT name FROM ships INTERSECT SELECT quay FROM berths", "set_operation"),
+        ("SELECT flag, count(DISTINCT name) AS n FROM ships GROUP BY flag", "distinct_aggregate"),
+        ("SELECT flag, sum(DISTINCT tons) AS n FROM ships GROUP BY flag", "distinct_aggregate"),
+        ("SELECT flag, string_agg(name, ',') AS n FROM ships GROUP BY flag", "aggregate"),
+        ("SELECT flag, count(*) FROM ships GROUP BY ROLLUP (flag)", "grouping_sets"),
+        ("SELECT flag, count(*) FROM ships GROUP BY CUBE (flag, tons)", "grouping_sets"),
+        ("SELECT flag, count(*) FROM ships GROUP BY GROUPING SETS ((flag), ())", "grouping_sets"),
+        ("SELECT name FROM ships WHERE now() > '2026-01-01'", "time"),
+        ("SELECT 1 AS one", "constant"),
+    ],
+)
+def test_what_has_no_rule_is_recomputed_and_says_why(harbour: Harbour, query: str, code: str) -> None:
+    plan = harbour.plan(query)
+    assert isinstance(plan, Recompute), plan
+    assert plan.reason.code == code
+    assert plan.reason.sentence.endswith(".")
+
+
+def test_a_recomputed_view_is_keyed_by_all_columns_and_a_number(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT name, tons FROM ships LIMIT 3")
+    assert plan.key == ("name", "tons", "_n")
+    assert hidden(plan) == ["_n"]
+
+
+def test_a_recomputed_view_knows_the_relations_it_reads(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT s.name FROM arrivals a LEFT JOIN ships s ON a.ship = s.id")
+    assert isinstance(plan, Recompute)
+    assert plan.relations == (SHIPS, ARRIVALS)
+
+
+def test_only_a_view_that_reads_the_clock_is_driven_by_time(harbour: Harbour) -> None:
+    by_clock, by_change = (
+        harbour.plan(f"SELECT name FROM ships {tail}") for tail in ("WHERE now() > '2026-01-01'", "LIMIT 1")
+    )
+    assert isinstance(by_clock, Recompute) and by_clock.time_driven
+    assert isinstance(by_change, Recompute) and not by_change.time_driven
+
+
+def test_one_part_without_a_rule_makes_the_whole_view_recompute(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT name FROM ships UNION ALL (SELECT quay FROM berths LIMIT 1)")
+    assert isinstance(plan, Recompute)
+    assert plan.relations == (SHIPS, BERTHS)

@@ -1,0 +1,98 @@
+"""The hidden columns from which a group's aggregates are kept up to date."""
+
+from __future__ import annotations
+
+import pytest
+
+from seiche.plan.algebra import Aggregate
+from seiche.plan.state import COUNT, GroupState, group_state
+from tests.unit.plan.harbour import Harbour
+
+
+@pytest.fixture(scope="module")
+def harbour() -> Harbour:
+    return Harbour()
+
+
+def state(harbour: Harbour, *calls: str) -> GroupState:
+    shown = ", ".join(f"{call} AS x{number}" for number, call in enumerate(calls))
+    plan = harbour.plan(f"SELECT flag, {shown} FROM ships GROUP BY flag")
+    assert isinstance(plan, Aggregate)
+    return group_state(plan)
+
+
+def columns(state: GroupState) -> list[str]:
+    return [f"{column.name} {column.type}" for column in state.columns]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("count(*)", []),
+        ("count(name)", ["_n_a0 bigint"]),
+        ("sum(tons)", ["_n_a0 bigint", "_s_a0 bigint"]),
+        ("sum(tons::bigint)", ["_n_a0 bigint", "_s_a0 numeric"]),
+        ("sum(draught::double precision)", ["_n_a0 bigint", "_d_a0 numeric", "_u_a0 bigint"]),
+        ("min(name)", ["_n_a0 bigint", "_min_a0 character varying"]),
+        ("max(fee)", ["_n_a0 bigint", "_max_a0 numeric(10,2)"]),
+        ("bool_and(tons > 1)", ["_n_a0 bigint", "_f_a0 bigint"]),
+        ("bool_or(tons > 1)", ["_n_a0 bigint", "_t_a0 bigint"]),
+    ],
+)
+def test_each_call_keeps_what_it_needs_beside_the_count(harbour: Harbour, call: str, expected: list[str]) -> None:
+    found = state(harbour, call)
+    assert columns(found) == [f"{COUNT} bigint", *expected]
+    assert all(column.hidden for column in found.columns)
+
+
+def test_calls_over_one_argument_share_their_state(harbour: Harbour) -> None:
+    found = state(harbour, "sum(tons)", "count(tons)", "max(tons)", "min(tons)", "avg(tons)")
+    assert [column.name for column in found.columns] == [COUNT, "_n_a0", "_s_a0", "_max_a0", "_min_a0"]
+
+
+def test_a_sum_of_no_values_is_null(harbour: Harbour) -> None:
+    (result,) = state(harbour, "sum(tons)").results.values()
+    assert result == "cast(if(`_n_a0` = 0, null, `_s_a0`) as bigint)"
+
+
+def test_a_count_of_rows_is_the_groups_own_count(harbour: Harbour) -> None:
+    found = state(harbour, "count(*)")
+    assert list(found.results.values()) == [f"`{COUNT}`"]
+    assert list(found.natives.values()) == ["count(*)"]
+
+
+def test_a_leaving_row_is_subtracted(harbour: Harbour) -> None:
+    present, total = state(harbour, "sum(tons)").sums
+    assert present.partial == "sum(if(`a0` is null, 0, `_op`))"
+    assert "sum(if(`_op` > 0, cast(`a0` as bigint), -cast(`a0` as bigint)))" in total.partial
+
+
+def test_an_extreme_knows_its_side(harbour: Harbour) -> None:
+    least, greatest = state(harbour, "min(tons)", "max(tons)").extremes
+    assert (least.function, least.choose, least.gained, least.lost) == (
+        "min",
+        "least",
+        "_min_a0_gained",
+        "_min_a0_lost",
+    )
+    assert (greatest.function, greatest.choose) == ("max", "greatest")
+
+
+def test_only_sums_of_floats_can_be_inexact(harbour: Harbour) -> None:
+    assert state(harbour, "sum(tons)", "sum(fee)", "max(draught)").inexact == ()
+    assert state(harbour, "sum(draught)").inexact == ("_u_a0",)
+
+
+def test_every_call_can_be_evaluated_anew_by_spark(harbour: Harbour) -> None:
+    found = state(harbour, "count(tons)", "min(name)", "bool_or(tons > 1)")
+    assert list(found.natives.values()) == [
+        "cast(count(`a0`) as bigint)",
+        "cast(min(`a1`) as string)",
+        "cast(bool_or(`a2`) as boolean)",
+    ]
+    assert found.natives.keys() == found.results.keys()
+
+
+def test_a_sum_evaluated_anew_is_of_the_type_of_the_call(harbour: Harbour) -> None:
+    (native,) = state(harbour, "sum(tons)").natives.values()
+    assert native.endswith("sum(cast(`a0` as bigint)) as bigint)")

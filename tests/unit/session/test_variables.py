@@ -1,0 +1,98 @@
+"""Session variables: defaults, aliases, checks."""
+
+from __future__ import annotations
+
+import pytest
+
+from seiche.errors import InvalidParameter, UndefinedObject
+from seiche.session.variables import VARIABLES, Variables, find
+
+
+def test_a_variable_has_its_default_until_it_is_set() -> None:
+    variables = Variables()
+    assert variables.get("timezone") == "UTC"
+    assert variables.with_value("timezone", "Europe/Oslo").get("timezone") == "Europe/Oslo"
+
+
+def test_setting_gives_new_values_and_leaves_the_old_ones() -> None:
+    before = Variables()
+    after = before.with_value("application_name", "tides")
+    assert before.get("application_name") == ""
+    assert after.get("application_name") == "tides"
+
+
+def test_none_returns_a_variable_to_its_default() -> None:
+    changed = Variables().with_value("statement_timeout", "5000")
+    assert changed.integer("statement_timeout") == 5000
+    assert changed.with_value("statement_timeout", None).integer("statement_timeout") == 0
+
+
+@pytest.mark.parametrize("name", ["TIMEZONE", "TimeZone", "time zone", "TIME ZONE"])
+def test_names_are_folded_and_have_aliases(name: str) -> None:
+    assert find(name).name == "timezone"
+
+
+@pytest.mark.parametrize(("text", "value"), [("on", True), ("TRUE", True), ("1", True), ("Off", False), ("0", False)])
+def test_a_boolean_is_understood_in_every_spelling(text: str, value: bool) -> None:
+    assert Variables().with_value("rw_implicit_flush", text).is_on("rw_implicit_flush") is value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rw_implicit_flush", "maybe"),
+        ("statement_timeout", "soon"),
+        ("statement_timeout", ""),
+        ("statement_timeout", "--5"),
+        ("timezone", "Europe/Atlantis"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused(name: str, value: str) -> None:
+    with pytest.raises(InvalidParameter, match=name):
+        Variables().with_value(name, value)
+
+
+@pytest.mark.parametrize("text", ["europe/oslo", "EUROPE/OSLO"])
+def test_a_time_zone_is_kept_as_it_is_spelled_officially(text: str) -> None:
+    assert Variables().with_value("timezone", text).get("timezone") == "Europe/Oslo"
+
+
+def test_a_mistyped_time_zone_suggests_one_as_it_is_spelled() -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        Variables().with_value("timezone", "Europe/Osslo")
+    assert caught.value.hint == 'Perhaps you meant "Europe/Oslo".'
+
+
+def test_what_describes_the_server_cannot_be_changed() -> None:
+    for name in ("server_version", "server_encoding", "database"):
+        with pytest.raises(InvalidParameter, match="cannot be changed"):
+            Variables().with_value(name, "x")
+
+
+def test_an_unknown_variable_suggests_the_nearest_or_where_to_look() -> None:
+    with pytest.raises(UndefinedObject) as near:
+        find("statement_timeot")
+    assert near.value.hint == 'Perhaps you meant "statement_timeout".'
+    with pytest.raises(UndefinedObject) as far:
+        find("zzz")
+    assert far.value.hint == "SHOW ALL lists the parameters of a session."
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('"$user", public', ("public",)),
+        ("north, public", ("north", "public")),
+        ('"North"', ("North",)),
+        ("", ("public",)),
+        ('"$user"', ("public",)),
+    ],
+)
+def test_the_search_path_is_a_list_without_the_user(text: str, path: tuple[str, ...]) -> None:
+    assert Variables().with_value("search_path", text).search_path == path
+
+
+def test_every_default_passes_its_own_check() -> None:
+    for variable in VARIABLES.values():
+        assert variable.check(variable.default) == variable.default
+        assert variable.meaning

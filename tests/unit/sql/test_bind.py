@@ -1,0 +1,371 @@
+"""Binding without Spark: shapes of bound queries, and the errors of wrong ones."""
+
+from __future__ import annotations
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from seiche.errors import (
+    AmbiguousColumn,
+    DatatypeMismatch,
+    DuplicateColumn,
+    DuplicateObject,
+    FeatureNotSupported,
+    GroupingError,
+    InvalidDefinition,
+    InvalidText,
+    NumericOutOfRange,
+    SeicheError,
+    SyntaxError_,
+    UndefinedColumn,
+    UndefinedFunction,
+    UndefinedTable,
+    nearest,
+)
+from seiche.model import Column
+from seiche.sql.bind import (
+    BoundQuery,
+    BoundRelation,
+    Settings,
+    bind_delete,
+    bind_expression,
+    bind_insert,
+    bind_query,
+    bind_returning,
+    bind_update,
+)
+from seiche.sql.dialect import Seiche
+from seiche.sql.nodes import type_of
+from seiche.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Kind, numeric
+
+MONEY = numeric(10, 2, declared=True)
+SHIPS = BoundRelation(
+    7,
+    "ships",
+    (
+        Column("id", INTEGER),
+        Column("name", VARCHAR),
+        Column("tons", INTEGER, default="1 + 1"),
+        Column("fee", MONEY),
+        Column("arrived", TIMESTAMP),
+        Column("doubled", INTEGER, generated="tons * 2"),
+        Column("_row_id", BIGINT, hidden=True),
+    ),
+    None,
+    "r7",
+)
+BERTHS = BoundRelation(
+    8, "berths", (Column("id", INTEGER), Column("ship", INTEGER), Column("quay", VARCHAR)), None, "r8"
+)
+
+
+class Harbour:
+    def __init__(self, **views: str) -> None:
+        self._relations = {"ships": SHIPS, "berths": BERTHS}
+        for name, text in views.items():
+            self._relations[name] = BoundRelation(None, name, (), parsed(text))
+
+    def relation(self, parts: tuple[str, ...]) -> BoundRelation:
+        found = self._relations.get(parts[-1])
+        if found is None:
+            raise UndefinedTable(f'relation "{parts[-1]}" does not exist', hint=nearest(parts[-1], self._relations))
+        return found
+
+
+def parsed(text: str) -> exp.Expr:
+    return sqlglot.parse_one(text, dialect=Seiche)
+
+
+def expression(text: str) -> exp.Expr:
+    return sqlglot.parse_one(text, dialect=Seiche)
+
+
+def bound(text: str, settings: Settings | None = None, **views: str) -> BoundQuery:
+    return bind_query(parsed(text), Harbour(**views), settings or Settings(now_ms=0))
+
+
+def names(query: BoundQuery) -> list[str]:
+    return [column.name for column in query.columns]
+
+
+def test_star_shows_visible_columns_only() -> None:
+    assert names(bound("SELECT * FROM ships")) == ["id", "name", "tons", "fee", "arrived", "doubled"]
+
+
+def test_hidden_column_answers_to_its_name() -> None:
+    assert names(bound("SELECT _row_id FROM ships")) == ["_row_id"]
+
+
+def test_every_table_is_named_by_its_source_and_every_column_by_its_alias() -> None:
+    query = bound("SELECT s.name FROM ships s JOIN berths b ON b.ship = s.id WHERE tons > 3")
+    assert {table.name for table in query.ast.find_all(exp.Table)} == {"r7", "r8"}
+    assert all(column.table in ("s", "b") for column in query.ast.find_all(exp.Column))
+    assert query.relations == {7, 8}
+
+
+def test_aliases_are_unique_in_the_whole_query() -> None:
+    query = bound("SELECT id FROM ships WHERE EXISTS (SELECT 1 FROM ships WHERE ships.tons > 1)")
+    aliases = [table.alias for table in query.ast.find_all(exp.Table)]
+    assert sorted(aliases) == ["ships", "ships_2"]
+
+
+def test_projections_get_unique_names_and_keep_the_users() -> None:
+    query = bound("SELECT s.id, b.id, 1 + 1 FROM ships s, berths b")
+    assert names(query) == ["id", "id", "?column?"]
+    assert [column.alias for column in query.columns] == ["id", "id_1", "column"]
+
+
+def test_every_node_of_a_projection_knows_its_type() -> None:
+    query = bound("SELECT tons + 1 > 2 FROM ships")
+    projection = query.ast.expressions[0]
+    assert type_of(projection) == BOOLEAN
+    assert type_of(projection.this) == BOOLEAN
+
+
+def test_common_tables_and_views_become_derived_tables() -> None:
+    query = bound("WITH heavy AS (SELECT id FROM big) SELECT * FROM heavy h", big="SELECT * FROM ships WHERE tons > 9")
+    assert query.ast.find(exp.With) is None
+    assert [table.name for table in query.ast.find_all(exp.Table)] == ["r7"]
+    assert query.relations == {7}
+
+
+def test_view_that_refers_to_itself_is_refused() -> None:
+    with pytest.raises(InvalidDefinition, match='view "tides" refers to itself'):
+        bound("SELECT * FROM tides", tides="SELECT * FROM tides")
+
+
+def test_using_merges_the_joined_columns() -> None:
+    query = bound("SELECT * FROM ships JOIN berths USING (id)")
+    assert names(query) == ["id", "name", "tons", "fee", "arrived", "doubled", "ship", "quay"]
+
+
+def test_nulls_are_placed_in_every_order() -> None:
+    query = bound("SELECT id, row_number() OVER (ORDER BY fee DESC) FROM ships ORDER BY name")
+    assert [o.args["nulls_first"] for o in query.ast.find_all(exp.Ordered)].count(True) == 1
+    assert "`name` ASC NULLS LAST" in query.sql
+    assert "`fee` DESC NULLS FIRST" in query.sql
+
+
+def test_aggregates_come_down_to_the_core() -> None:
+    query = bound("SELECT avg(tons), stddev(tons), count(*) FILTER (WHERE tons > 1) FROM ships")
+    kinds = {type(node) for node in query.ast.walk() if node.meta.get("aggregate")}
+    assert kinds == {exp.Sum, exp.Count}
+
+
+def test_sum_types_are_those_of_postgres() -> None:
+    query = bound("SELECT sum(tons), sum(_row_id), sum(fee), avg(tons) FROM ships")
+    assert [column.type for column in query.columns] == [BIGINT, numeric(38, 0), numeric(38, 2, declared=True), NUMERIC]
+
+
+def test_distinct_on_becomes_row_number() -> None:
+    query = bound("SELECT DISTINCT ON (name) name, tons FROM ships ORDER BY name, tons DESC")
+    assert "ROW_NUMBER() OVER (PARTITION BY `ships`.`name`" in query.sql
+    assert names(query) == ["name", "tons"]
+
+
+def test_set_operation_unifies_types() -> None:
+    query = bound("SELECT id FROM ships UNION ALL SELECT fee FROM ships UNION ALL SELECT NULL")
+    assert query.columns[0].type == numeric(12, 2)
+    assert query.sql.count("UNION ALL") == 2
+
+
+def test_now_is_a_constant_in_a_statement_and_a_marker_in_a_view() -> None:
+    assert "1970-01-01 00:00:00Z" in bound("SELECT now()").sql
+    query = bound("SELECT * FROM ships WHERE arrived > now() - interval '1 day'", Settings(now_ms=None, strict=False))
+    assert query.uses_now
+    assert "SEICHE_NOW()" in query.sql
+
+
+def test_volatile_functions_are_reported() -> None:
+    assert bound("SELECT random() FROM ships").volatile == ("random",)
+    assert bound("SELECT id FROM ships").volatile == ()
+
+
+def test_tolerant_expressions_do_not_raise() -> None:
+    sql = bound("SELECT 1 / tons, name::int, tons + 1 FROM ships", Settings(strict=False)).sql
+    assert "NULLIF(`ships`.`tons`, 0)" in sql
+    assert "TRY_CAST(`ships`.`name` AS INT)" in sql
+    assert "TRY_ADD" in sql
+
+
+def test_untyped_literals_take_the_type_of_their_context() -> None:
+    sql = bound("SELECT * FROM ships WHERE arrived > '2024-01-02' AND fee = '1.5' AND tons IN ('3')").sql
+    assert "CAST('2024-01-02 00:00:00' AS TIMESTAMP_NTZ)" in sql
+    assert "'3'" not in sql
+
+
+def test_time_windows_add_their_bounds() -> None:
+    query = bound(
+        "SELECT window_start, window_end, count(*) FROM tumble(ships, arrived, interval '1 hour') GROUP BY 1, 2"
+    )
+    assert names(query)[:2] == ["window_start", "window_end"]
+    assert query.columns[0].type == TIMESTAMP
+
+
+ERRORS: list[tuple[str, type[SeicheError], str]] = [
+    (
+        "SELECT nam FROM ships",
+        UndefinedColumn,
+        'column "nam" does not exist\nHINT: Perhaps you meant to reference the column "ships.name".',
+    ),
+    ("SELECT s.nam FROM ships s", UndefinedColumn, 'column s.nam does not exist\nHINT: Perhaps you meant "name".'),
+    ("SELECT x.id FROM ships", UndefinedTable, 'missing FROM-clause entry for table "x"'),
+    ("SELECT * FROM shps", UndefinedTable, 'relation "shps" does not exist\nHINT: Perhaps you meant "ships".'),
+    ("SELECT id FROM ships, berths", AmbiguousColumn, 'column reference "id" is ambiguous'),
+    ("SELECT * FROM ships, ships", DuplicateObject, 'table name "ships" specified more than once'),
+    ("SELECT nosuch(id) FROM ships", UndefinedFunction, "function nosuch(integer) does not exist"),
+    ("SELECT lowr(name) FROM ships", UndefinedFunction, 'Perhaps you meant "lower"'),
+    ("SELECT lower(id) FROM ships", UndefinedFunction, "function lower(integer) does not exist"),
+    ("SELECT id + true FROM ships", UndefinedFunction, "operator does not exist: integer + boolean"),
+    ("SELECT id = name FROM ships", UndefinedFunction, "operator does not exist: integer = character varying"),
+    ("SELECT * FROM ships WHERE id", DatatypeMismatch, "argument of WHERE must be type boolean, not type integer"),
+    ("SELECT * FROM ships WHERE id AND true", DatatypeMismatch, "argument of AND must be type boolean"),
+    (
+        "SELECT id FROM ships UNION SELECT name FROM ships",
+        DatatypeMismatch,
+        "UNION types integer and character varying cannot be matched",
+    ),
+    (
+        "SELECT id, 1 FROM ships UNION SELECT id FROM ships",
+        SyntaxError_,
+        "each UNION query must have the same number of columns",
+    ),
+    (
+        "SELECT CASE WHEN true THEN 1 ELSE now() END",
+        DatatypeMismatch,
+        "CASE types integer and timestamp with time zone cannot be matched",
+    ),
+    ("SELECT name, count(*) FROM ships", GroupingError, 'column "ships.name" must appear in the GROUP BY clause'),
+    ("SELECT tons FROM ships GROUP BY name", GroupingError, 'column "ships.tons" must appear in the GROUP BY clause'),
+    ("SELECT * FROM ships WHERE count(*) > 1", GroupingError, "aggregate functions are not allowed in WHERE"),
+    ("SELECT sum(count(*)) FROM ships", GroupingError, "aggregate function calls cannot be nested"),
+    ("SELECT 1 FROM ships WHERE row_number() OVER () = 1", GroupingError, "window functions are not allowed in WHERE"),
+    ("SELECT id FROM ships ORDER BY 3", SyntaxError_, "ORDER BY position 3 is not in select list"),
+    (
+        "SELECT DISTINCT name FROM ships ORDER BY tons",
+        SyntaxError_,
+        "for SELECT DISTINCT, ORDER BY expressions must appear",
+    ),
+    ("SELECT 'x'::integer", InvalidText, 'invalid input syntax for type integer: "x"'),
+    ("SELECT * FROM ships WHERE arrived > 'soon'", InvalidText, 'invalid input syntax for type timestamp: "soon"'),
+    ("SELECT '40000'::smallint", NumericOutOfRange, 'value "40000" is out of range for type smallint'),
+    ("SELECT (SELECT id, name FROM ships)", SyntaxError_, "subquery must return only one column"),
+    ("SELECT * FROM ships WHERE id IN (SELECT id, name FROM ships)", SyntaxError_, "subquery has too many columns"),
+    ("SELECT true::date", DatatypeMismatch, "cannot cast type boolean to date"),
+    ("SELECT * FROM (VALUES (1, 2), (3)) v", SyntaxError_, "VALUES lists must all be the same length"),
+    (
+        "SELECT * FROM ships s (a, b, c, d, e, f, g)",
+        SyntaxError_,
+        'table "s" has 6 columns available but 7 columns specified',
+    ),
+    (
+        "SELECT * FROM ships JOIN berths USING (tons)",
+        UndefinedColumn,
+        'column "tons" specified in USING clause does not exist in right table',
+    ),
+    ("WITH RECURSIVE t AS (SELECT 1 UNION ALL SELECT * FROM t) SELECT * FROM t", FeatureNotSupported, "recursive"),
+    ("SELECT *", SyntaxError_, "SELECT * with no tables specified is not valid"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "message"), ERRORS, ids=[text for text, _, _ in ERRORS])
+def test_wrong_query_gets_the_error_of_postgres(text: str, kind: type[SeicheError], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        bound(text)
+    assert message in str(caught.value)
+
+
+def insert(columns: list[str] | None, text: str | None) -> BoundQuery:
+    return bind_insert(SHIPS, columns, parsed(text) if text else None, Harbour(), Settings(now_ms=0))
+
+
+def test_insert_fills_defaults_and_computes_generated_columns() -> None:
+    query = insert(["id", "name"], "VALUES (1, 'Ada')")
+    assert names(query) == ["id", "name", "tons", "fee", "arrived", "doubled"]
+    assert "AS `tons`" in query.sql
+    assert query.columns[3].type == MONEY
+
+
+def test_insert_assigns_literals_as_the_columns_type() -> None:
+    sql = insert(["id", "fee", "arrived"], "VALUES ('1', 2, '2024-01-01'), (2, '3.14', NULL)").sql
+    assert "CAST('3.14' AS DECIMAL(10, 2))" in sql
+    assert "TIMESTAMP_NTZ" in sql
+
+
+def test_insert_without_a_column_list_skips_generated_columns() -> None:
+    assert insert(None, "VALUES (1, 'Ada', 3, 4, NULL)").columns[5].name == "doubled"
+
+
+def test_insert_takes_default_in_values() -> None:
+    assert "NULL" in insert(["id", "name"], "VALUES (1, DEFAULT), (2, 'x')").sql
+
+
+def test_insert_of_default_values_is_one_row() -> None:
+    assert names(insert(None, None))[2] == "tons"
+
+
+@pytest.mark.parametrize(
+    ("columns", "text", "kind", "message"),
+    [
+        (["id"], "VALUES (1, 2)", SyntaxError_, "INSERT has more expressions than target columns"),
+        (["id", "name"], "VALUES (1)", SyntaxError_, "INSERT has more target columns than expressions"),
+        (["nam"], "VALUES (1)", UndefinedColumn, 'column "nam" of relation "ships" does not exist'),
+        (["id", "id"], "VALUES (1, 2)", DuplicateColumn, 'column "id" specified more than once'),
+        (["doubled"], "VALUES (1)", SyntaxError_, 'cannot write to generated column "doubled"'),
+        (["id"], "VALUES (true)", DatatypeMismatch, 'column "id" is of type integer but expression is of type boolean'),
+        (
+            ["id"],
+            "SELECT name FROM ships",
+            DatatypeMismatch,
+            'column "id" is of type integer but expression is of type character varying',
+        ),
+        (None, "VALUES (1, 'a', 3, 4, NULL, 6)", SyntaxError_, "INSERT has more expressions than target columns"),
+    ],
+)
+def test_wrong_insert_gets_the_error_of_postgres(
+    columns: list[str] | None, text: str, kind: type[SeicheError], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        insert(columns, text)
+    assert message in str(caught.value)
+
+
+def test_update_selects_old_and_new_values_of_all_columns() -> None:
+    query = bind_update(
+        SHIPS, "s", [("tons", expression("s.tons + 1"))], expression("id = 3"), Harbour(), Settings(now_ms=0)
+    )
+    assert names(query) == [p + c.name for p in ("old_", "new_") for c in SHIPS.columns]
+    assert "(`s`.`tons` + 1) AS `new_tons`" in query.sql
+    assert "((`s`.`tons` + 1) * 2) AS `new_doubled`" in query.sql
+    assert query.sql.endswith("WHERE (`s`.`id` = 3)")
+
+
+def test_delete_selects_all_columns_of_the_rows_that_match() -> None:
+    query = bind_delete(SHIPS, None, expression("tons > (SELECT avg(id) FROM berths)"), Harbour(), Settings(now_ms=0))
+    assert names(query) == [column.name for column in SHIPS.columns]
+    assert query.relations == {7, 8}
+
+
+def test_returning_reads_the_written_rows() -> None:
+    query = bind_returning([exp.Star(), expression("tons * 2 AS t")], SHIPS, None, Harbour(), Settings(now_ms=0))
+    assert "FROM `returning_rows` AS `ships`" in query.sql
+    assert names(query)[-1] == "t"
+
+
+def test_expression_over_bare_columns_is_typed() -> None:
+    made = bind_expression("tons * 2 + 1", SHIPS.columns, Settings(now_ms=0))
+    assert made.type == INTEGER
+    assert made.ast.sql("spark") == "((`tons` * 2) + 1)"
+
+
+def test_expression_notes_that_it_uses_the_time() -> None:
+    made = bind_expression("now()", (), Settings(now_ms=0))
+    assert made.uses_now
+    assert made.type == TIMESTAMPTZ
+
+
+def test_struct_fields_and_whole_rows_are_typed() -> None:
+    query = bound("SELECT (row(1, 'a')).f2, b FROM berths b")
+    assert query.columns[0].type == VARCHAR
+    assert query.columns[1].type.kind is Kind.STRUCT

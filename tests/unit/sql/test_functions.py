@@ -1,0 +1,269 @@
+"""Functions, casts and literals without Spark: types of results, constants read at bind time, marks of failure."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+import sqlglot
+
+from seiche.errors import (
+    CardinalityViolation,
+    DivisionByZero,
+    InvalidText,
+    InvariantError,
+    NumericOutOfRange,
+    SeicheError,
+    UndefinedFunction,
+)
+from seiche.model import Column
+from seiche.sql.bind import Settings, bind_expression
+from seiche.sql.casts import Context, castable, common_type
+from seiche.sql.dialect import Seiche
+from seiche.sql.failures import failure_of, translate_spark_error
+from seiche.sql.literals import canonical_json, parse_interval, parse_time
+from seiche.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    JSONB,
+    NUMERIC,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    SqlType,
+    array_of,
+    numeric,
+)
+
+TIDES = (
+    Column("s", SMALLINT), Column("i", INTEGER), Column("b", BIGINT), Column("n", numeric(10, 2, declared=True)),
+    Column("f", NUMERIC), Column("r", REAL), Column("d", DOUBLE), Column("t", VARCHAR), Column("day", DATE),
+    Column("ts", TIMESTAMP), Column("tz", TIMESTAMPTZ), Column("iv", INTERVAL), Column("j", JSONB),
+    Column("a", array_of(INTEGER)), Column("x", numeric(3, 3, declared=True)),
+)  # fmt: skip
+
+
+def typed(text: str, *, strict: bool = True) -> SqlType:
+    return bind_expression(text, TIDES, Settings(now_ms=0, strict=strict)).type
+
+
+def sql(text: str, *, strict: bool = True) -> str:
+    return bind_expression(text, TIDES, Settings(now_ms=0, strict=strict)).ast.sql("spark")
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("s + s", SMALLINT),
+        ("s + i", INTEGER),
+        ("i + b", BIGINT),
+        ("i / 2", INTEGER),
+        ("i + n", numeric(13, 2, declared=True)),
+        ("n * n", numeric(21, 4, declared=True)),
+        ("n / 3", NUMERIC),
+        ("f + f", NUMERIC),
+        ("f * f", NUMERIC),
+        ("i + d", DOUBLE),
+        ("r + r", REAL),
+        ("r + d", DOUBLE),
+        ("i + 1.5", numeric(12, 1, declared=True)),
+        ("day - day", INTEGER),
+        ("day + 1", DATE),
+        ("day + iv", TIMESTAMP),
+        ("ts - ts", INTERVAL),
+        ("tz + iv", TIMESTAMPTZ),
+        ("iv * 2", INTERVAL),
+        ("t || i", VARCHAR),
+        ("a || 1", array_of(INTEGER)),
+        ("a[1]", INTEGER),
+        ("a[1:2]", array_of(INTEGER)),
+        ("j -> 'a'", JSONB),
+        ("j ->> 'a'", VARCHAR),
+        ("abs(n)", numeric(10, 2, declared=True)),
+        ("length(t)", INTEGER),
+        ("coalesce(i, b)", BIGINT),
+        ("i = b", BOOLEAN),
+        ("to_timestamp(1)", TIMESTAMPTZ),
+        ("date_part('year', ts)", DOUBLE),
+        ("power(i, 2)", DOUBLE),
+        ("NULL", VARCHAR),
+        ("'x'", VARCHAR),
+        ("array[1, 2.5]", array_of(numeric(11, 1))),
+        ("case when i = 1 then 1 else b end", BIGINT),
+        ("sqrt(i)", DOUBLE),
+        ("sqrt(n)", NUMERIC),
+    ],
+)
+def test_result_types_are_those_of_postgres(text: str, type_: SqlType) -> None:
+    assert typed(text) == type_
+    assert typed(text, strict=False) == type_
+
+
+def test_decimals_that_fit_are_multiplied_plainly() -> None:
+    assert sql("n * x") == "(`n` * `x`)"
+
+
+def test_wide_decimals_keep_their_digits() -> None:
+    assert sql("f * f").startswith(
+        "COALESCE(CAST((TRY_CAST(`f` AS DECIMAL(28, 18)) * TRY_CAST(`f` AS DECIMAL(28, 18)))"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1 day", (0, 1, 0)),
+        ("1 year 2 mons", (14, 0, 0)),
+        ("02:03:04.5", (0, 0, 7_384_500_000)),
+        ("-1 day", (0, -1, 0)),
+        ("1 day -02:00", (0, 1, -7_200_000_000)),
+        ("1 day ago", (0, -1, 0)),
+        ("1.5 days", (0, 1, 43_200_000_000)),
+        ("2 weeks", (0, 14, 0)),
+        ("P1Y2M3DT4H5M6S", (14, 3, 14_706_000_000)),
+        ("1-2", (14, 0, 0)),
+        ("90", (0, 0, 90_000_000)),
+        ("1 h 5 min 3 us", (0, 0, 3_900_000_003)),
+    ],
+)
+def test_interval_text_is_read_in_its_three_parts(text: str, parts: tuple[int, int, int]) -> None:
+    assert parse_interval(text) == parts
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1 fortnight", "day"])
+def test_wrong_interval_text_is_refused(text: str) -> None:
+    with pytest.raises(InvalidText, match="invalid input syntax for type interval"):
+        parse_interval(text)
+
+
+def test_time_text_is_microseconds_since_midnight() -> None:
+    assert parse_time("13:45:06.5") == 49_506_500_000
+    with pytest.raises(InvalidText):
+        parse_time("25:00")
+
+
+def test_json_becomes_canonical() -> None:
+    assert canonical_json('{"b": [1, 2.50, null], "a": "é"}') == '{"a":"é","b":[1,2.50,null]}'
+    with pytest.raises(InvalidText, match="invalid input syntax for type json"):
+        canonical_json("{nope")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "context"),
+    [
+        (INTEGER, BIGINT, Context.IMPLICIT),
+        (BIGINT, INTEGER, Context.ASSIGNMENT),
+        (INTEGER, VARCHAR, Context.ASSIGNMENT),
+        (VARCHAR, INTEGER, Context.EXPLICIT),
+        (DATE, TIMESTAMP, Context.IMPLICIT),
+        (TIMESTAMP, DATE, Context.ASSIGNMENT),
+        (INTEGER, BOOLEAN, Context.EXPLICIT),
+        (NUMERIC, DOUBLE, Context.IMPLICIT),
+        (DOUBLE, NUMERIC, Context.ASSIGNMENT),
+    ],
+)
+def test_casts_happen_from_their_context_on(source: SqlType, target: SqlType, context: Context) -> None:
+    assert [castable(source, target, each) for each in Context] == [each >= context for each in Context]
+
+
+def test_common_type_is_the_wider_one() -> None:
+    assert common_type([SMALLINT, BIGINT], "CASE") == BIGINT
+    assert common_type([numeric(5, 2), numeric(6, 1)], "CASE") == numeric(7, 2)
+    assert common_type([INTEGER, NUMERIC], "CASE") == NUMERIC
+    assert common_type([DATE, TIMESTAMPTZ], "CASE") == TIMESTAMPTZ
+
+
+def test_unknown_call_names_its_types() -> None:
+    with pytest.raises(UndefinedFunction, match=r"function substring\(integer, integer\) does not exist"):
+        typed("substring(i, 2)")
+
+
+# --- failures ----------------------------------------------------------------------------------------
+
+
+def failure(text: str) -> str | None:
+    made = failure_of(bind_expression(text, TIDES, Settings(now_ms=0, strict=False)).ast)
+    return None if made is None else made.sql("spark")
+
+
+@pytest.mark.parametrize(
+    "text", ["i", "t || 'x'", "n + 1", "i > 5", "day + 1", "lower(t)", "d * 2", "n::text", "i::bigint"]
+)
+def test_expression_that_cannot_fail_has_no_failure(text: str) -> None:
+    assert failure(text) is None
+
+
+def test_failure_is_null_where_the_operands_are_not() -> None:
+    assert failure("t::int") == "TRY_CAST(`t` AS INT) IS NULL AND NOT `t` IS NULL"
+
+
+def test_failure_looks_through_the_guard_of_a_divisor() -> None:
+    made = failure("1 / i")
+    assert made is not None
+    assert "NOT `i` IS NULL" in made
+    assert "NOT NULLIF" not in made
+
+
+def test_branch_not_taken_does_not_fail() -> None:
+    made = failure("case when i <> 0 then 1 / i end")
+    assert made is not None
+    assert made.startswith("CASE WHEN (`i` <> 0) THEN")
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "text"),
+    [
+        ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", DivisionByZero, "division by zero"),
+        (
+            '[CAST_INVALID_INPUT] The value \'abc\' of the type "STRING" cannot be cast to "INT" because it is bad.',
+            InvalidText,
+            'invalid input syntax for type integer: "abc"',
+        ),
+        (
+            '[CAST_OVERFLOW] The value 5000000000L of the type "BIGINT" cannot be cast to "INT" due to an overflow.',
+            NumericOutOfRange,
+            "integer out of range",
+        ),
+        ("[ARITHMETIC_OVERFLOW] long overflow. Use 'try_add'", NumericOutOfRange, "bigint out of range"),
+        (
+            "[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row returned",
+            CardinalityViolation,
+            "more than one row returned by a subquery",
+        ),
+        ("something else", InvariantError, "unexpected RuntimeError"),
+    ],
+)
+def test_errors_of_spark_become_those_of_postgres(message: str, kind: type[SeicheError], text: str) -> None:
+    made = translate_spark_error(RuntimeError(message))
+    assert isinstance(made, kind)
+    assert text in made.message
+
+
+def test_cause_of_a_wrapped_error_is_found() -> None:
+    wrapped = RuntimeError("job aborted")
+    wrapped.__cause__ = RuntimeError("[DIVIDE_BY_ZERO] Division by zero.")
+    assert isinstance(translate_spark_error(wrapped), DivisionByZero)
+
+
+# --- grammar -----------------------------------------------------------------------------------------
+
+
+def test_interval_keeps_the_text_between_its_quotes() -> None:
+    node = sqlglot.parse_one("interval '1 day 02:00'", dialect=Seiche)
+    assert node.this.name == "1 day 02:00"
+
+
+def test_calls_keep_their_names_and_arguments() -> None:
+    node = sqlglot.parse_one("to_char(ts, 'FMDay')", dialect=Seiche)
+    assert node.name == "to_char"
+    assert node.expressions[1].name == "FMDay"
+
+
+def test_numbers_are_kept_exactly() -> None:
+    assert str(Decimal("0.1")) in sql("0.1")
