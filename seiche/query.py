@@ -65,6 +65,14 @@ def render(query: exp.Expr, view_of: Callable[[str], str], now_ms: int | None = 
     return query.copy().transform(place, copy=False).sql("spark")
 
 
+def adopt(frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """A frame of another session of the same Spark as one of this session, where its name will be found."""
+    jvm = spark._jvm
+    assert jvm is not None
+    plan = frame._jdf.queryExecution().analyzed()
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
 def relation_of(source: str) -> RelationId:
     """The relation that a source `r<id>` of a bound query stands for."""
     return RelationId(int(source.removeprefix("r")))

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn, nearest
 from seiche.model import OP, VNODE, JobId, RelationId, RelationSchema
-from seiche.query import open_scope, render, select, typed
+from seiche.query import adopt, open_scope, render, select, typed
 from seiche.session.database import Database
 from seiche.session.names import CatalogNames
 from seiche.session.variables import Variables
@@ -141,7 +141,7 @@ class Dml:
         chosen = tuple(column.name for column in given)
         bound = bind_insert(target, chosen, _star(), names, self._settings)
         with open_scope(self._database.runtime.spark) as scope:
-            view = scope.view(frame.selectExpr(*casts))
+            view = scope.view(adopt(frame, self._database.runtime.spark).selectExpr(*casts))
             evaluated = typed(scope.sql(render(bound.ast, lambda _: view, self._now_ms)), bound)
         return self.insert_frame(table, _renamed(evaluated, bound))[0]
 

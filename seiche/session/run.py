@@ -32,7 +32,7 @@ from seiche.errors import (
     UndefinedObject,
     nearest,
 )
-from seiche.model import Epoch, RelationId
+from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.plan import explain
 from seiche.query import open_scope, relation_of, render, typed
 from seiche.session import show
@@ -137,13 +137,13 @@ class Session:
         """Runs the work; Spark's errors become ours."""
         try:
             return work()
-        except SeicheError:
+        except QueryCanceled:
             raise
-        except RecursionError as error:
-            raise translate_spark_error(error) from error
         except Exception as error:  # the edge of a session
             if self._cancelled.is_set():
                 raise QueryCanceled("canceling statement due to user request") from error
+            if isinstance(error, SeicheError):
+                raise
             raise translate_spark_error(error) from error
 
     def _dispatch(self, statement: ast.Statement, text: str) -> Result:
@@ -256,7 +256,9 @@ class Session:
         if not asked:
             return committed
         for relation in bound.relations:
-            oldest = self._database.runtime.versions.committed(RelationId(relation)).base.fold_epoch
+            created = Epoch(self._database.catalog.get(relation).created_ms << EPOCH_SHIFT)
+            folded = self._database.runtime.versions.committed(RelationId(relation)).base.fold_epoch
+            oldest = max(created, folded)
             if not oldest <= asked <= committed:
                 raise InvalidParameter(
                     f"epoch {asked} is not retained",

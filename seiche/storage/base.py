@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError
 from pyiceberg.io.pyarrow import parquet_files_to_data_files
-from pyiceberg.schema import Schema
 from pyiceberg.manifest import ManifestFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _OverwriteFiles

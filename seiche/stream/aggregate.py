@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from seiche.model import EPOCH, OP, VNODE, RelationSchema
-from seiche.plan.algebra import Aggregate, Item, Plan, Scan, Select, input_column, make_select
+from seiche.plan.algebra import Aggregate, Item, Plan, Scan, Select, UnionAll, input_column, make_select
 from seiche.plan.fragments import Fragment
 from seiche.plan.state import COUNT, GroupState, SumColumn, group_state
 from seiche.storage.changes import Changes, consolidate
@@ -76,7 +76,18 @@ def _needs_net(state: GroupState, aggregate: Aggregate) -> bool:
 
     Sums do not mind them; an extreme value would take a row that never lived for one that appeared.
     """
-    return bool(state.extremes) and not (isinstance(aggregate.input, Select) and len(aggregate.input.inputs) == 1)
+    return bool(state.extremes) and _may_cancel(aggregate.input)
+
+
+def _may_cancel(plan: Plan) -> bool:
+    """Whether the changes of a node may mention a row that neither left nor appeared: those of a join may."""
+    match plan:
+        case Select():
+            return len(plan.inputs) > 1 or _may_cancel(plan.inputs[0])
+        case UnionAll():
+            return any(_may_cancel(child) for child in plan.inputs)
+        case _:
+            return False
 
 
 def _large_step(

@@ -276,6 +276,20 @@ def test_extremes_survive_the_leaving_of_the_extreme(port: Port) -> None:
     assert quay.rows("span") == [(1, None, None), (2, None, None)]
 
 
+def test_extremes_do_not_see_pairs_that_never_met(port: Port) -> None:
+    quay = Quay(port(), ARRIVALS, BERTHS, LOGBOOK)
+    pairs = "SELECT a.ship, a.tons FROM arrivals a JOIN berths b ON a.berth = b.berth"
+    quay.view("moored", f"SELECT max(tons) AS top FROM ({pairs}) p")
+    quay.view("known", f"SELECT max(tons) AS top FROM ({pairs} UNION ALL SELECT ship, tons FROM logbook) p")
+    quay.insert("berths", (1, "north"), (2, "south"))
+    quay.insert("arrivals", (1, "Aurora", 2, 5))
+    quay.insert("logbook", ("Borealis", 7))
+    # The heavy ship arrives in the epoch in which its berth is closed.
+    quay.write(quay._insert("arrivals", (2, "Castor", 1, 99)), quay._delete("berths", "berth", 1))
+    quay.write(quay._insert("berths", (1, "north")), quay._delete("arrivals", "id", 2))
+    assert (quay.rows("moored"), quay.rows("known")) == ([(5,)], [(7,)])
+
+
 def test_extremes_of_floats_order_nan_above_infinity(port: Port) -> None:
     quay = Quay(port(), TIDES)
     quay.view("span", "SELECT gauge, min(level) AS low, max(level) AS high FROM tides GROUP BY gauge")
