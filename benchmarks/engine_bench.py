@@ -6,13 +6,15 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 import seiche
 from benchmarks.measure import Finding, median_seconds, milliseconds, peak_mib
@@ -51,7 +53,7 @@ def one_filter_view(times: int) -> list[Finding]:
             epochs = Epochs(db)
             numbers = iter(range(10_000))
 
-            def insert() -> None:
+            def insert(numbers: Iterator[int] = numbers, db: seiche.Engine = db) -> None:
                 first = next(numbers) * CHANGES
                 db.insert("arrivals", _arrivals(first, CHANGES))
 
@@ -107,7 +109,7 @@ def large_join(times: int, scale: float) -> list[Finding]:
         random = np.random.default_rng(1)
         for how in ("recent", "random"):
 
-            def change() -> None:
+            def change(how: str = how) -> None:
                 low = orders - orders // 100 if how == "recent" else 1
                 keys = random.integers(low, orders + 1, CHANGES)
                 db.insert("lineitem", _lines(keys))
@@ -126,18 +128,23 @@ def large_join(times: int, scale: float) -> list[Finding]:
 def bulk_load(scale: float) -> list[Finding]:
     """(c) INSERT … SELECT of 10 M rows against plain Spark writing the same Parquet."""
     rows = int(10_000_000 * scale)
-    source = f"SELECT i AS id, (i % 1000)::int AS berth, i * 0.5::float8 AS tons FROM generate_series(1, {rows}) AS g(i)"
-    plain_source = f"SELECT id + 1 AS id, cast((id + 1) % 1000 as int) AS berth, (id + 1) * 0.5D AS tons FROM range({rows})"
+    source = (
+        f"SELECT i AS id, (i % 1000)::int AS berth, i * 0.5::float8 AS tons FROM generate_series(1, {rows}) AS g(i)"
+    )
+    plain_source = (
+        f"SELECT id + 1 AS id, cast((id + 1) % 1000 as int) AS berth, (id + 1) * 0.5D AS tons FROM range({rows})"
+    )
     findings = []
     for keyed in (False, True):
         with _database() as db, tempfile.TemporaryDirectory() as folder:
             key = "PRIMARY KEY" if keyed else ""
             spark = db.spark
-            plain = median_seconds(
-                lambda: spark.sql(plain_source).write.mode("overwrite").option("compression", "zstd").parquet(f"{folder}/plain"),
-                warm=1,
-                times=3,
-            )
+
+            def write(spark: SparkSession = spark, target: str = f"{folder}/plain") -> None:
+                frame = spark.sql(plain_source)
+                frame.write.mode("overwrite").option("compression", "zstd").parquet(target)
+
+            plain = median_seconds(write, warm=1, times=3)
             taken = []
             for number in range(3):
                 db.execute(f"CREATE TABLE arrivals{number} (id bigint {key}, berth int, tons double precision)")
@@ -168,9 +175,11 @@ def chain_of_views(times: int) -> list[Finding]:
                 source = f"v{number}"
             epochs = Epochs(db)
             numbers = iter(range(10_000))
-            seconds[length] = epochs.seconds_of(
-                lambda: db.insert("arrivals", _arrivals(next(numbers) * CHANGES, CHANGES)), warm=15, times=times
-            )
+
+            def insert(numbers: Iterator[int] = numbers, db: seiche.Engine = db) -> None:
+                db.insert("arrivals", _arrivals(next(numbers) * CHANGES, CHANGES))
+
+            seconds[length] = epochs.seconds_of(insert, warm=15, times=times)
     ratio = seconds[4] / seconds[1]
     parts = {f"{n} views": milliseconds(s) for n, s in seconds.items()}
     return [Finding("d", "chain of 4 views against one", ratio, "x", "<= 2.5", ratio <= 2.5, parts)]
@@ -198,7 +207,9 @@ def pass_through(rows: int) -> str:
     """Lets rows pass through a table and a view in epochs of 20,000; the peaks of Python and of the JVM in MiB."""
     with _database() as db:
         db.execute("CREATE TABLE arrivals (id bigint, berth int, tons double precision, ship varchar)")
-        db.execute("CREATE MATERIALIZED VIEW load AS SELECT berth, count(*) AS n, sum(tons) AS t FROM arrivals GROUP BY berth")
+        db.execute(
+            "CREATE MATERIALIZED VIEW load AS SELECT berth, count(*) AS n, sum(tons) AS t FROM arrivals GROUP BY berth"
+        )
         for first in range(0, rows, 20_000):
             db.insert("arrivals", _arrivals(first, 20_000))
         return f"{peak_mib()} {peak_mib(_java_child())}"
@@ -218,7 +229,7 @@ def _java_child() -> int:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PATH": f"{Path(os.sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}  # type: ignore[attr-defined]
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
 class _database:
@@ -248,8 +259,16 @@ def _arrivals(first: int, count: int) -> pa.Table:
 
 def _lines(keys: np.ndarray) -> pa.Table:  # type: ignore[type-arg]
     count = len(keys)
-    price = pa.array(keys % 100_000, pa.int64()).cast(pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)).cast(pa.decimal128(12, 2))
-    discount = pa.array([0] * count, pa.int64()).cast(pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)).cast(pa.decimal128(4, 2))
-    return pa.table(
-        {"orderkey": keys, "linenumber": np.full(count, 9, np.int32), "price": price, "discount": discount}
+    price = (
+        pa.array(keys % 100_000, pa.int64())
+        .cast(pa.decimal128(19, 0))
+        .cast(pa.decimal128(21, 2))
+        .cast(pa.decimal128(12, 2))
     )
+    discount = (
+        pa.array([0] * count, pa.int64())
+        .cast(pa.decimal128(19, 0))
+        .cast(pa.decimal128(21, 2))
+        .cast(pa.decimal128(4, 2))
+    )
+    return pa.table({"orderkey": keys, "linenumber": np.full(count, 9, np.int32), "price": price, "discount": discount})

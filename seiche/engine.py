@@ -317,6 +317,10 @@ def _sql_conf(config: Config) -> dict[str, str]:
         "spark.sql.timestampType": "TIMESTAMP_LTZ",
         "spark.sql.caseSensitive": "true",
         "spark.sql.parquet.pushdown.inFilterThreshold": "200",
+        # Keys to look up change with every epoch. As a set they are data, as literals they are part of the
+        # generated code, which would be compiled anew each time.
+        "spark.sql.optimizer.inSetConversionThreshold": "0",
+        "spark.sql.optimizer.inSetSwitchThreshold": "0",
         "spark.sql.legacy.parquet.nanosAsLong": "false",
     }
 

@@ -35,7 +35,7 @@ from seiche.sql.statements import CreateMaterializedView
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.fold import FoldPolicy
 from seiche.storage.retention import Pins, Trash
-from seiche.stream.backfill.snapshot import BackfillState, HandOver, SnapshotBackfill
+from seiche.stream.backfill.snapshot import BackfillState, HandOver, SnapshotBackfill, pin_holder
 from seiche.stream.maintenance import Maintenance, MaintenancePolicy
 from seiche.stream.rowids import RowIds
 from seiche.stream.runtime import Runtime
@@ -211,7 +211,8 @@ class Database:
 
             def published() -> None:
                 make_current()
-                self.pins.drop([f"backfill:{backfill.job.id}"])
+                self.pins.drop([pin_holder(backfill.job.id)])
+                self.maintenance.note(backfill.job.outputs)
 
             return part, published
 

@@ -393,6 +393,7 @@ class Ddl:
                 database.pins.drop(holders)
                 for relation in stored:
                     database.runtime.versions.drop_relation(relation)
+                    database.runtime.reader.forget(relation)
                 database.maintenance.forget(stored)
 
             progress: Mapping[JobId, None] = {JobId(each): None for each in gone}

@@ -107,6 +107,12 @@ class DataFolder:
             infos = self._fs.get_file_info(selector)
         return [info.path[len(self._base) + 1 :] for info in infos if info.type == pafs.FileType.File]
 
+    def folders(self) -> list[str]:
+        """The names of the folders directly below the root."""
+        with _surroundings("data folder cannot be listed", StorageUnavailable):
+            infos = self._fs.get_file_info(pafs.FileSelector(self._base, allow_not_found=True))
+        return [info.base_name for info in infos if info.type == pafs.FileType.Directory]
+
     def delete(self, path: str) -> None:
         """Deletes a file; one that is gone already is fine."""
         try:
@@ -125,16 +131,15 @@ class DataFolder:
         except OSError as error:
             raise StorageUnavailable(f'folder "{folder}" cannot be deleted', detail=str(error)) from error
 
-    def remove_empty_folders(self, folder: str = "") -> None:
+    def remove_empty_folders(self, folder: str) -> None:
         """Removes folders that deletions left empty (local folders only; object stores have none).
 
         Only for folders that nobody writes to meanwhile.
         """
         if not self._local:
             return
-        top = f"{self._base}/{folder}".rstrip("/")
-        for parent, _, _ in os.walk(top, topdown=False):
-            if parent != self._base and not os.listdir(parent):
+        for parent, _, _ in os.walk(f"{self._base}/{folder}", topdown=False):
+            if not os.listdir(parent):
                 os.rmdir(parent)
 
 

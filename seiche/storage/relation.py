@@ -13,6 +13,7 @@ opened for it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from seiche.model import EPOCH, OP, VNODE, Epoch, RelationSchema, Segment
+from seiche.model import EPOCH, OP, VNODE, Base, Epoch, RelationId, RelationSchema, Segment
 from seiche.storage.changes import STORED_EXTRA, Changes, arrow_schema, latest, spark_ddl
 from seiche.storage.files import DataFolder
 from seiche.storage.segments import SegmentWriter, read_parquet
@@ -31,12 +32,14 @@ DRIVER_LOG_ROWS_MAX = 200_000
 
 
 class RelationReader:
-    """Turns versions into frames. Holds no state of its own."""
+    """Turns versions into frames."""
 
     def __init__(self, spark: SparkSession, folder: DataFolder, segments: SegmentWriter) -> None:
         self._spark = spark
         self._folder = folder
         self._segments = segments
+        self._lock = threading.Lock()
+        self._bases: dict[RelationId, tuple[Base, DataFrame]] = {}
 
     def weighted(self, version: RelationVersion, predicate: str | None = None) -> DataFrame:
         """The stored columns, `_vnode`, `_op` and `_epoch` (0 for rows of the base).
@@ -45,10 +48,7 @@ class RelationReader:
         """
         frames = []
         if version.base.files:
-            base = self._base(version).selectExpr(
-                "*", f"cast(1 as tinyint) as `{OP}`", f"cast(0 as bigint) as `{EPOCH}`"
-            )
-            frames.append(base)
+            frames.append(self._weighted_base(version))
         log = self._log(version.schema, version.segments, version.base.fold_epoch, version.epoch)
         if log is not None:
             frames.append(log)
@@ -89,8 +89,25 @@ class RelationReader:
     # ------------------------------------------------------------------------------------------------
 
     def _base(self, version: RelationVersion) -> DataFrame:
+        """The base as a frame. It is kept: a base stays for many epochs, and making the frame lists its files."""
+        with self._lock:
+            known = self._bases.get(version.relation)
+        if known is not None and known[0] == version.base:
+            return known[1]
         locations = [self._folder.location(file.path) for file in version.base.files]
-        return read_parquet(self._spark, locations, version.schema, (VNODE,))
+        frame = read_parquet(self._spark, locations, version.schema, (VNODE,))
+        with self._lock:
+            self._bases[version.relation] = (version.base, frame)
+        return frame
+
+    def _weighted_base(self, version: RelationVersion) -> DataFrame:
+        base = self._base(version)
+        return base.selectExpr("*", f"cast(1 as tinyint) as `{OP}`", f"cast(0 as bigint) as `{EPOCH}`")
+
+    def forget(self, relation: RelationId) -> None:
+        """Lets go of the frame of a relation that was dropped."""
+        with self._lock:
+            self._bases.pop(relation, None)
 
     def _log(self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch) -> DataFrame | None:
         remembered, stored = self._split(segments, after, until)
@@ -172,5 +189,5 @@ def _clip(table: pa.Table, after: Epoch, until: Epoch) -> pa.Table:
 def _union(frames: list[DataFrame]) -> DataFrame:
     whole = frames[0]
     for frame in frames[1:]:
-        whole = whole.unionByName(frame)
+        whole = whole.union(frame)
     return whole

@@ -108,11 +108,13 @@ def sweep(folder: DataFolder, versions: Versions, bases: IcebergBases) -> list[s
     orphans = [path for path in folder.walk() if _ours(path) and path not in known]
     for path in orphans:
         folder.delete(path)
-    folder.remove_empty_folders()
+    for name in folder.folders():
+        if _ours(f"{name}/"):
+            folder.remove_empty_folders(name)
     return orphans
 
 
 def _ours(path: str) -> bool:
     """Whether a file lies where only Seiche writes: below r<number>/."""
-    head, _, rest = path.partition("/")
-    return bool(rest) and head.startswith("r") and head[1:].isdigit()
+    head, slash, _ = path.partition("/")
+    return bool(slash) and head.startswith("r") and head[1:].isdigit()

@@ -311,11 +311,26 @@ def key_predicate(name: str, type_: SqlType, values: pa.ChunkedArray) -> str | N
     if len(unique) == 0:
         return "false"
     if len(unique) <= IN_LIST_MAX:
-        return f"`{name}` IN ({', '.join(_literal(value, type_) for value in unique.to_pylist())})"
-    if type_.kind is Kind.VARCHAR:
+        # A NULL more, since Spark turns a list of one into an equality with a literal.
+        listed = [_literal(value, type_) for value in unique.to_pylist()]
+        return f"`{name}` IN ({', '.join(listed)}, NULL)"
+    if not type_.is_integer:
         return None
     ends = pc.min_max(unique)
-    return f"`{name}` BETWEEN {_literal(ends['min'].as_py(), type_)} AND {_literal(ends['max'].as_py(), type_)}"
+    low, high = _rounded(ends["min"].as_py(), ends["max"].as_py())
+    return f"`{name}` BETWEEN {_bounded(low, type_)} AND {_bounded(high, type_)}"
+
+
+def _rounded(low: int, high: int) -> tuple[int, int]:
+    """A wider range with round ends, so that epochs that follow each other ask the same: Spark compiles the bounds
+    into its code, and keeps the code of queries that it has seen."""
+    step = 1 << max((high - low).bit_length() - 1, 0)
+    return low // step * step, -(-high // step) * step
+
+
+def _bounded(value: int, type_: SqlType) -> str:
+    bits = {Kind.SMALLINT: 15, Kind.INTEGER: 31, Kind.BIGINT: 63}[type_.kind]
+    return _literal(max(min(value, (1 << bits) - 1), -(1 << bits)), type_)
 
 
 def _literal(value: object, type_: SqlType) -> str:

@@ -63,7 +63,7 @@ def render(query: exp.Query, reads: EpochReads) -> str:
 
     def tolerant(node: exp.Expr) -> exp.Expr:
         """A sum that outgrows its type gives NULL in a view, like every other failure."""
-        if isinstance(node, exp.Sum) and not isinstance(node.this, exp.Distinct):
+        if isinstance(node, exp.Sum):
             return exp.Anonymous(this="try_sum", expressions=[node.this])
         return node
 

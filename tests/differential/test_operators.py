@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,18 @@ def test_sum_of_integers_beyond_its_type_does_not_stop_the_stream(port: Port) ->
     quay.insert("cargo", (1, 9_223_372_036_854_775_807), (2, 9_223_372_036_854_775_807), (3, -1))
     quay.delete("cargo", "id", 2)
     assert quay.rows("total")[0][0] == 9_223_372_036_854_775_806
+
+
+def test_sum_beyond_any_numeric_is_null_until_it_fits_again(port: Port) -> None:
+    quay = Quay(port(), table("cargo", "id", id=domains.INTEGER, kilos=domains.NUMERIC))
+    quay.view("total", "SELECT sum(kilos) AS total, count(*) AS n FROM cargo")
+    quay.view("different", "SELECT sum(DISTINCT kilos) AS total, count(*) AS n FROM cargo")
+    most = Decimal(10**20 - 1)
+    quay.insert("cargo", (1, most), (2, most - 1))
+    assert quay.rows("total") == quay.rows("different") == [(None, 2)]
+    quay.insert("cargo", (3, Decimal(1)))
+    quay.delete("cargo", "id", 1)
+    assert quay.rows("total") == quay.rows("different") == [(most, 2)]
 
 
 def test_aggregate_of_everything_has_one_row_even_over_nothing(port: Port) -> None:

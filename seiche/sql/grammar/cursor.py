@@ -222,18 +222,28 @@ class Cursor:
         return len(self.tokens)
 
     def region(self, stop: Callable[[int], bool]) -> int:
-        """The index at which the expression under the cursor ends: where `stop` says so outside any parenthesis,
-        or at a parenthesis that was open before, or at the end."""
+        """The index at which the expression under the cursor ends: where `stop` says so outside any parenthesis and
+        any struct type, or at a parenthesis that was open before, or at the end."""
         depth = 0
+        structs = 0
         for index in range(self.index, len(self.tokens)):
             kind = self.tokens[index].token_type
-            if depth == 0 and (kind in CLOSING or stop(index)):
+            if depth == 0 and (kind in CLOSING or (structs == 0 and stop(index))):
                 return index
             if kind in OPENING:
                 depth += 1
             elif kind in CLOSING:
                 depth -= 1
+            elif kind is TokenType.LT and (structs or self._casts_to_struct(index)):
+                structs += 1
+            elif kind is TokenType.GT and structs:
+                structs -= 1
         return len(self.tokens)
+
+    def _casts_to_struct(self, index: int) -> bool:
+        """Whether the `<` at `index` opens the fields of a type, as in `x::struct<a integer>`."""
+        ahead = index - self.index
+        return ahead >= 2 and self.word(ahead - 1) == "struct" and self.sees_symbol(TokenType.DCOLON, ahead - 2)
 
     def take(self, end: int, into: type[exp.Expr] | None, prefix: Sequence[Token] = ()) -> tuple[exp.Expr, str]:
         """The tokens up to `end` as a tree, with their source; the tree also holds the `prefix`."""
