@@ -32,12 +32,19 @@ FLOAT_AS_DECIMAL = numeric(38, 20)
 
 @dataclass(frozen=True, slots=True)
 class SumColumn:
-    """A state column that adds up. `partial` sums the changes of a group."""
+    """A state column that adds up: `of_row` is what one changed row adds, NULL for nothing."""
 
     name: str
     type: SqlType
-    partial: str
+    of_row: str
     may_overflow: bool = False
+
+    @property
+    def partial(self) -> str:
+        """The sum over the changes of a group; NULL only where it outgrew its type."""
+        if self.may_overflow:
+            return f"if(count({self.of_row}) = 0, 0, try_sum({self.of_row}))"
+        return f"coalesce(sum({self.of_row}), 0)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ def group_state(aggregate: Aggregate) -> GroupState:
             raise InvariantError(f"aggregate call {call} lacks its argument")
         name, value = call.argument.name, f"`{call.argument.name}`"
         present = f"_n_{name}"
-        sums.setdefault(present, SumColumn(present, BIGINT, f"sum(if({value} is null, 0, `{OP}`))"))
+        sums.setdefault(present, SumColumn(present, BIGINT, f"if({value} is null, 0, `{OP}`)"))
         match call.function:
             case Function.COUNT:
                 result = f"`{present}`"
@@ -115,25 +122,24 @@ def group_state(aggregate: Aggregate) -> GroupState:
                 exact = f"try_cast({value} as {FLOAT_AS_DECIMAL.spark})"
                 fits = f"cast({exact} as {call.argument.type.spark}) <=> {value}"
                 signed = f"if(`{OP}` > 0, {exact}, -{exact})"
-                total = f"if(count({exact}) = 0, 0, try_sum({signed}))"
-                sums[decimal] = SumColumn(decimal, FLOAT_AS_DECIMAL, total, may_overflow=True)
-                sums[unfit] = SumColumn(unfit, BIGINT, f"sum(if({fits}, 0, `{OP}`))")
+                sums[decimal] = SumColumn(decimal, FLOAT_AS_DECIMAL, signed, may_overflow=True)
+                sums[unfit] = SumColumn(unfit, BIGINT, f"if({fits}, 0, `{OP}`)")
                 inexact.append(unfit)
                 result = f"if(`{present}` = 0, null, cast(`{decimal}` as {call.field.type.spark}))"
             case Function.SUM:
                 total = f"_s_{name}"
                 type_ = call.field.type
                 wide = f"cast({value} as {type_.spark})"
-                partial = f"if(count({value}) = 0, 0, try_sum(if(`{OP}` > 0, {wide}, -{wide})))"
-                sums[total] = SumColumn(total, type_, partial, may_overflow=type_.kind is Kind.NUMERIC)
+                signed = f"if(`{OP}` > 0, {wide}, -{wide})"
+                sums[total] = SumColumn(total, type_, signed, may_overflow=type_.kind is Kind.NUMERIC)
                 result = f"if(`{present}` = 0, null, `{total}`)"
             case Function.BOOL_AND:
                 column = f"_f_{name}"
-                sums[column] = SumColumn(column, BIGINT, f"sum(if({value} = false, `{OP}`, 0))")
+                sums[column] = SumColumn(column, BIGINT, f"if({value} = false, `{OP}`, 0)")
                 result = f"if(`{present}` = 0, null, `{column}` = 0)"
             case Function.BOOL_OR:
                 column = f"_t_{name}"
-                sums[column] = SumColumn(column, BIGINT, f"sum(if({value} = true, `{OP}`, 0))")
+                sums[column] = SumColumn(column, BIGINT, f"if({value} = true, `{OP}`, 0)")
                 result = f"if(`{present}` = 0, null, `{column}` > 0)"
             case Function.MIN | Function.MAX:
                 greatest = call.function is Function.MAX

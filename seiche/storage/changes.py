@@ -53,17 +53,17 @@ def empty(schema: RelationSchema) -> pa.Table:
     return arrow_schema(schema).empty_table()
 
 
-def consolidate(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+def consolidate(table: pa.Table, columns: Sequence[Column], carried: tuple[str, ...] = (VNODE,)) -> pa.Table:
     """Adds up the signs of equal rows and drops those that cancel; leaving rows come before appearing ones.
 
-    `columns` are the stored columns of `table`; `_vnode` follows from them and is kept, `_epoch` is not.
-    A net sign other than -1, 0 or +1 stands for that many equal rows, which a keyed relation cannot have.
+    `columns` are the stored columns of `table`; what follows from them, like `_vnode`, is `carried` along, `_epoch` is
+    not. A net sign other than -1, 0 or +1 stands for that many equal rows, which a keyed relation cannot have.
     """
     names = [column.name for column in columns]
-    body = table.select([*names, VNODE, OP])
+    body = table.select([*names, *carried, OP])
     if body.num_rows > 1 and pc.min(body[OP]).as_py() != pc.max(body[OP]).as_py():
         if all(_groupable(column) for column in columns):
-            body = _sum_signs(body, names)
+            body = _sum_signs(body, [*names, *carried])
         else:
             body = _sum_signs_by_value(body, names)
     return body.take(pc.sort_indices(body, sort_keys=[(OP, "ascending")]))
@@ -102,9 +102,9 @@ def _normalised(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
 
 
 def _sum_signs(body: pa.Table, names: list[str]) -> pa.Table:
-    columns = [pa.field(name, body.schema.field(name).type) for name in [*names, VNODE]]
+    columns = [pa.field(name, body.schema.field(name).type) for name in names]
     widened = body.set_column(body.schema.get_field_index(OP), OP, pc.cast(body[OP], pa.int64()))
-    summed = widened.group_by([*names, VNODE], use_threads=False).aggregate([(OP, "sum")])
+    summed = widened.group_by(names, use_threads=False).aggregate([(OP, "sum")])
     summed = summed.filter(pc.not_equal(summed[f"{OP}_sum"], 0))
     arrays = [summed[field.name] for field in columns] + [pc.cast(summed[f"{OP}_sum"], pa.int8())]
     return pa.table(arrays, schema=pa.schema([*columns, pa.field(OP, pa.int8())]))

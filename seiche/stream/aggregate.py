@@ -1,11 +1,13 @@
 """Aggregate: groups kept up to date from their stored state.
 
-    1. partial    the changes of the input, summed by group                       one Spark action
-    2. merge      the stored state of just those groups, fetched by key and added  one Spark action
+    1. changes    the changes of the input; few come to the driver, many are summed by group where they are
+    2. merge      the stored state of just those groups is fetched by key, and the changes are added to it
     3. redo       groups whose state does not tell (an extreme value left, a float without an exact decimal):
-                  evaluated anew from the rows of those groups                     only when there are any
+                  evaluated anew from the rows of those groups; only when there are any
 
-The merge unites the signed state rows with the partial sums and groups once more: sums add up by themselves,
+The first two are a Spark action each.
+
+The merge unites the signed state rows with the changes and groups once more: sums add up by themselves,
 whatever lies in the base and whatever in the log, and the last state row that appeared is the old row.
 """
 
@@ -15,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from seiche.model import EPOCH, OP, VNODE, RelationSchema
+from seiche.model import EPOCH, OP, VNODE, Column, RelationSchema
 from seiche.plan.algebra import Aggregate, Item, Plan, Scan, Select, UnionAll, input_column, make_select
 from seiche.plan.fragments import Fragment
-from seiche.plan.state import COUNT, GroupState, SumColumn, group_state
+from seiche.plan.state import COUNT, GroupState, group_state
 from seiche.storage.changes import Changes, consolidate
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, key_predicate, restricted_sql
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape, vnode_sql
@@ -35,23 +37,37 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Fail
     query = changes_sql(_input(aggregate), reads, broadcast=small, counting=counting)
     if query is None:
         return None
+    if small:
+        changed = _small_step(operator, fragment, runtime, reads, failures, query)
+        if not isinstance(changed, _TooLarge):
+            return changed
     net = _needs_net(operator.state, aggregate)
-    frame = reads.scope.sql(operator.partial_sql(query, net=net, counting=counting))
-    table = runtime.collect(frame) if small else None
-    if table is not None and counting:
-        failures.add(int(pc.sum(table[FAILED]).as_py() or 0))
-    if table is not None and table.num_rows == 0:
+    partial = reads.scope.sql(operator.partial_sql(query, net=net, counting=counting))
+    return _large_step(operator, fragment, runtime, reads, partial, failures if counting else None)
+
+
+class _TooLarge:
+    """The changes turned out to be more than the driver may hold."""
+
+
+def _small_step(
+    operator: _Groups, fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Failures, query: str
+) -> Changes | _TooLarge | None:
+    """The changed rows come to the driver, where those that cancel go; each adds its part in the merge."""
+    table = runtime.collect(reads.scope.sql(query))
+    if table is None:
+        return _TooLarge()
+    fields = [Column(field.name, field.type) for field in _input(operator.aggregate).fields]
+    rows = consolidate(runtime.count_failures(table, failures), fields, carried=())
+    if rows.num_rows == 0:
         return None
-    if table is not None:
-        merged = operator.merge(reads, runtime.spark.createDataFrame(table), fragment, _keys_in(operator, table))
-        rows = runtime.collect(merged)
-        if rows is not None:
-            rows = _redo(operator, runtime, reads, rows)
-            return runtime.emit_table(fragment.relation, fragment.schema, rows, reads.after)
-        frame = runtime.spark.createDataFrame(table)
-    elif counting:
-        failures.add(int(frame.selectExpr(f"sum(`{FAILED}`) AS n").first()["n"] or 0))
-    return _large_step(operator, fragment, runtime, reads, frame)
+    each = reads.scope.view(runtime.spark.createDataFrame(rows))
+    merged = operator.merge(reads, reads.scope.sql(operator.of_rows_sql(each)), fragment, _keys_in(operator, rows))
+    collected = runtime.collect(merged)
+    if collected is None:
+        return _TooLarge()
+    collected = _redo(operator, runtime, reads, collected)
+    return runtime.emit_table(fragment.relation, fragment.schema, collected, reads.after)
 
 
 def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
@@ -91,10 +107,17 @@ def _may_cancel(plan: Plan) -> bool:
 
 
 def _large_step(
-    operator: _Groups, fragment: Fragment, runtime: Runtime, reads: EpochReads, partial: DataFrame
+    operator: _Groups,
+    fragment: Fragment,
+    runtime: Runtime,
+    reads: EpochReads,
+    partial: DataFrame,
+    failures: Failures | None,
 ) -> Changes | None:
     """The same three steps with the executors holding everything."""
     partial = partial.persist()
+    if failures is not None:
+        failures.add(int(partial.selectExpr(f"sum(`{FAILED}`) AS n").first()["n"] or 0))
     merged = operator.merge(reads, partial, fragment, None, broadcast=False).persist()
     try:
         doubtful = merged.filter(f"`{_REDO}`")
@@ -168,10 +191,20 @@ class _Groups:
             columns.append(f"sum(if(`{OP}` >= 0, `{FAILED}`, 0)) AS `{FAILED}`")
         return f"SELECT {', '.join(columns)} FROM ({changes}) GROUP BY {_list(self.key_names)}"
 
+    def of_rows_sql(self, rows: str) -> str:
+        """As `partial_sql`, for few rows that were made net already: one row each, which the merge adds up."""
+        columns = [f"`{name}`" for name in self.key_names]
+        columns.append(f"cast(`{OP}` as bigint) AS `{COUNT}`")
+        columns += [f"coalesce({each.of_row}, 0) AS `{each.name}`" for each in self.state.sums]
+        for each in self.state.extremes:
+            columns.append(f"if(`{OP}` > 0, `{each.argument}`, null) AS `{each.gained}`")
+            columns.append(f"if(`{OP}` < 0, `{each.argument}`, null) AS `{each.lost}`")
+        return f"SELECT {', '.join(columns)} FROM {rows}"
+
     def evaluate_sql(self, rows: str) -> str:
         """Whole groups from plain rows: stored columns, `_vnode`, `_op`."""
         columns = [f"coalesce(sum(`{OP}`), 0) AS `{COUNT}`"]
-        columns += [f"{_partial(each)} AS `{each.name}`" for each in self.state.sums]
+        columns += [f"{each.partial} AS `{each.name}`" for each in self.state.sums]
         columns += [f"{each.function}(`{each.argument}`) AS `{each.name}`" for each in self.state.extremes]
         columns += [f"{native} AS `_native_{name}`" for name, native in self.state.natives.items()]
         if self.aggregate.total:
@@ -287,11 +320,6 @@ class _Groups:
             f"cast({item.expr.sql('spark')} as {item.field.type.spark}) AS `{item.field.name}`"
             for item in self.aggregate.items
         ]
-
-
-def _partial(column: SumColumn) -> str:
-    """The partial sum over plain rows, of which there may be none; NULL only where it outgrew its type."""
-    return column.partial if column.may_overflow else f"coalesce({column.partial}, 0)"
 
 
 def _list(names: object) -> str:

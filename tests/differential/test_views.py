@@ -22,9 +22,9 @@ from tests.differential.scenario import Harbour
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-DEFAULT_SEEDS = 6
-VIEWS = 12
-EPOCHS = 6
+DEFAULT_SEEDS = 3
+VIEWS = 10
+EPOCHS = 4
 
 
 def _seeds() -> list[int]:
