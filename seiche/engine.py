@@ -13,7 +13,8 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -353,14 +354,34 @@ def _start_spark(config: Config) -> SparkSession:
         **config.spark_conf,
     }.items():
         builder = builder.config(name, value)
+    journal = scratch / "spark.log"
     try:
-        return builder.getOrCreate()
+        with _stderr_to(journal):
+            return builder.getOrCreate()
     except Exception as error:  # the JVM did not come up: many ways to fail, one to tell
         raise JavaNotUsable(
             "Spark could not be started",
             detail=str(error).splitlines()[0] if str(error) else type(error).__name__,
-            hint="Run `seiche doctor`: it checks Java and tells what to install.",
+            hint=f"Run `seiche doctor`: it checks Java and tells what to install. Spark's own words are in {journal}.",
         ) from error
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """What a process started meanwhile writes to its standard error goes to a file, for as long as it lives.
+
+    Spark greets with warnings that say nothing to a user; a shell must not be interrupted by them.
+    """
+    sys.stderr.flush()
+    ours = os.dup(2)
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+        os.close(target)
 
 
 __all__ = ["Engine", "connect"]
