@@ -75,7 +75,7 @@ def large_join(times: int, scale: float) -> list[Finding]:
             "CREATE TABLE lineitem (orderkey bigint, linenumber int, price numeric(12,2), discount numeric(4,2))"
         )
         db.execute(
-            f"INSERT INTO orders SELECT i, (i * 7919) % {customers}, DATE '2020-01-01' + (i % 2000)::int,"
+            f"INSERT INTO orders SELECT i, (i::bigint * 7919) % {customers}, DATE '2020-01-01' + (i % 2000)::int,"
             f" CASE WHEN i % 3 = 0 THEN 'F' ELSE 'O' END FROM generate_series(1, {orders}) AS g(i)"
         )
         db.execute(

@@ -201,7 +201,7 @@ class Dml:
     def _is_large(self, frame: DataFrame) -> bool:
         """Spark's own estimate; a wrong one only costs time."""
         size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-        return size > 4 * self._database.runtime.limits.inline_bytes_max
+        return size > self._database.runtime.limits.inline_bytes_max // 4
 
     def _collected(self, table: CatalogObject, frame: DataFrame) -> pa.Table | None:
         """The rows on the driver, with `_vnode` where the table's key is its own columns."""

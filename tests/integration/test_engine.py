@@ -44,7 +44,8 @@ def test_a_row_written_is_a_row_read(db: seiche.Engine) -> None:
 def test_every_type_comes_back_as_it_went_in(db: seiche.Engine) -> None:
     db.execute(
         "CREATE TABLE kinds (k int PRIMARY KEY, a smallint, b bigint, c numeric(10,2), d numeric, e real, f boolean,"
-        " g bytea, h date, i time, j timestamp, l timestamptz, m interval, n jsonb, o int[], p struct<x int, y varchar>)"
+        " g bytea, h date, i time, j timestamp, l timestamptz, m interval, n jsonb, o int[],"
+        " p struct<x int, y varchar>)"
     )
     db.execute(
         "INSERT INTO kinds VALUES (1, 2, 3, 4.5, 6.75, 1.5, true, '\\xdeadbeef', '2024-02-29', '12:34:56.789',"
