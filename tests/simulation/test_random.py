@@ -171,17 +171,14 @@ def test_concurrent_callers_of_a_real_thread_keep_every_promise(seed: int) -> No
             caller.start()
         for caller in callers:
             caller.join(30)
-        if life == 4:
-            break
         assert process.coordinator.stop(checkpoint=harbour.rng.random() < 0.5, timeout=30)
         checkers.check_no_one_hangs(harbour.ledger)
         checkers.check_all(harbour.disk, harbour.river, harbour.ledger)
 
+    # A new process for the end: the last one may have met its fault while the faults were being calmed.
     harbour.faults.calm()
-    if process.coordinator.health().state is CoordinatorState.FAILED:
-        process = Process(harbour.disk, harbour.river, harbour.faults)
-        process.coordinator.start(process.graph, process.epoch)
-    process.coordinator.resume()
+    process = Process(harbour.disk, harbour.river, harbour.faults)
+    process.coordinator.start(process.graph, process.epoch)
     process.coordinator.set_barrier_interval_ms(1)
     while harbour.disk.rows(3).total() < len(harbour.river.readings):
         process.coordinator.flush().result(30)
