@@ -14,7 +14,7 @@ opened for it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,20 +41,24 @@ class RelationReader:
         self._lock = threading.Lock()
         self._bases: dict[RelationId, tuple[Base, DataFrame]] = {}
 
-    def weighted(self, version: RelationVersion, predicate: str | None = None) -> DataFrame:
-        """The stored columns, `_vnode`, `_op` and `_epoch` (0 for rows of the base).
+    def weighted(self, version: RelationVersion, view: Callable[[DataFrame], str], predicate: str | None = None) -> str:
+        """The query for the stored columns, `_vnode`, `_op` and `_epoch` (0 for rows of the base).
 
-        `predicate` is a Spark condition on stored columns that the caller needs no other rows than.
+        `predicate` is a Spark condition on stored columns that the caller needs no other rows than. It is text and
+        not a frame, so that Spark analyses it only once, as a part of the caller's query; `view` names frames in it.
         """
-        frames = []
+        columns = ", ".join(f"`{name}`" for name in (*version.schema.names, VNODE))
+        where = f" WHERE {predicate}" if predicate else ""
+        parts = []
         if version.base.files:
-            frames.append(self._weighted_base(version))
+            signs = f"cast(1 as tinyint) AS `{OP}`, cast(0 as bigint) AS `{EPOCH}`"
+            parts.append(f"SELECT {columns}, {signs} FROM {view(self._base(version))}{where}")
         log = self._log(version.schema, version.segments, version.base.fold_epoch, version.epoch)
+        if log is None and not parts:
+            log = self.local(arrow_schema(version.schema).empty_table(), version.schema)
         if log is not None:
-            frames.append(log)
-        if not frames:
-            return self.local(arrow_schema(version.schema).empty_table(), version.schema)
-        return _union([frame.filter(predicate) if predicate else frame for frame in frames])
+            parts.append(f"SELECT {columns}, `{OP}`, `{EPOCH}` FROM {view(log)}{where}")
+        return " UNION ALL ".join(parts)
 
     def exact(self, version: RelationVersion, predicate: str | None = None) -> DataFrame:
         """The rows alive: stored columns and `_vnode`."""
@@ -99,10 +103,6 @@ class RelationReader:
         with self._lock:
             self._bases[version.relation] = (version.base, frame)
         return frame
-
-    def _weighted_base(self, version: RelationVersion) -> DataFrame:
-        base = self._base(version)
-        return base.selectExpr("*", f"cast(1 as tinyint) as `{OP}`", f"cast(0 as bigint) as `{EPOCH}`")
 
     def forget(self, relation: RelationId) -> None:
         """Lets go of the frame of a relation that was dropped."""

@@ -13,6 +13,7 @@ whatever lies in the base and whatever in the log, and the last state row that a
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -21,7 +22,7 @@ from seiche.model import EPOCH, OP, VNODE, Column, RelationSchema
 from seiche.plan.algebra import Aggregate, Item, Plan, Scan, Select, UnionAll, input_column, make_select
 from seiche.plan.fragments import Fragment
 from seiche.plan.state import COUNT, GroupState, group_state
-from seiche.storage.changes import Changes, consolidate
+from seiche.storage.changes import Changes, arrow_schema, consolidate
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, key_predicate, restricted_sql
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape, vnode_sql
 
@@ -66,7 +67,7 @@ def _small_step(
     collected = runtime.collect(merged)
     if collected is None:
         return _TooLarge()
-    collected = _redo(operator, runtime, reads, collected)
+    collected = _redo(operator, runtime, reads, operator.apart(collected))
     return runtime.emit_table(fragment.relation, fragment.schema, collected, reads.after)
 
 
@@ -118,7 +119,8 @@ def _large_step(
     partial = partial.persist()
     if failures is not None:
         failures.add(int(partial.selectExpr(f"sum(`{FAILED}`) AS n").first()["n"] or 0))
-    merged = operator.merge(reads, partial, fragment, None, broadcast=False).persist()
+    beside = reads.scope.view(operator.merge(reads, partial, fragment, None, broadcast=False))
+    merged = reads.scope.sql(operator.exploded_sql(beside)).persist()
     try:
         doubtful = merged.filter(f"`{_REDO}`")
         kept = merged.filter(f"NOT `{_REDO}`").drop(_REDO)
@@ -235,12 +237,10 @@ class _Groups:
         *,
         broadcast: bool = True,
     ) -> DataFrame:
-        """Old and new rows of the groups that `partial` mentions, and whether a new row needs a redo."""
+        """Old and new row of each group that `partial` mentions, side by side, and whether the new one needs a redo."""
         scope = reads.scope
-        part = scope.view(partial)
-        version = reads.runtime.versions.at(fragment.relation, reads.before)
-        state = scope.view(reads.runtime.reader.weighted(version, predicate))
-        return scope.sql(self.merge_sql(part, state, broadcast=broadcast))
+        state = reads.weighted(fragment.relation, reads.before, predicate)
+        return scope.sql(self.merge_sql(scope.view(partial), state, broadcast=broadcast))
 
     def merge_sql(self, partial: str, state: str, *, broadcast: bool) -> str:
         keys, stored_keys = self.key_names, self.schema.key
@@ -273,10 +273,10 @@ class _Groups:
         for each in self.state.extremes:
             grouped += [f"{each.function}(`{name}`) AS `{name}`" for name in (each.gained, each.lost)]
         merged = f"SELECT {', '.join(grouped)} FROM ({united}) GROUP BY {_list(keys)}"
-        return self._old_and_new(merged)
+        return self._side_by_side(merged)
 
-    def _old_and_new(self, merged: str) -> str:
-        """Turns merged groups into the row that leaves and the row that appears."""
+    def _side_by_side(self, merged: str) -> str:
+        """The merged groups with their new rows: `_had`, `_has`, the old row `_o`, stored columns, `_vnode`."""
         alive = "true" if self.aggregate.total else f"`{COUNT}` > 0"
         columns = ["*", f"{alive} AS `_has`"]
         redo = [f"`{name}` <> 0" for name in self.state.inexact]
@@ -292,11 +292,27 @@ class _Groups:
         with_state = f"SELECT {', '.join(columns)} FROM ({merged})"
         called = ", ".join(["*", *(f"{value} AS `{name}`" for name, value in self.state.results.items())])
         stored = ", ".join([*self._items(), *(f"`{column.name}`" for column in self.state.columns)])
+        flags = f"`_had`, `_has`, `_o`, `_has` AND `{_REDO}` AS `{_REDO}`"
+        shown = f"SELECT {flags}, {stored} FROM (SELECT {called} FROM ({with_state}))"
+        return f"SELECT *, {vnode_sql(self.schema.key)} AS `{VNODE}` FROM ({shown})"
+
+    def apart(self, rows: pa.Table) -> pa.Table:
+        """Rows side by side, on the driver, as one row that leaves and one that appears."""
+        names = list(self.schema.names)
+        left, stays = rows.filter(rows["_had"]), rows.filter(rows["_has"])
+        structs = left["_o"].combine_chunks()
+        fields = [structs.field(name) for name in names]
+        none = pa.array(np.zeros(left.num_rows, np.bool_))
+        old = pa.table([*fields, left[VNODE], none], names=[*names, VNODE, _REDO])
+        new = stays.select([*names, VNODE, _REDO])
+        target = pa.schema([*(f for f in arrow_schema(self.schema) if f.name not in (OP, EPOCH)), (_REDO, pa.bool_())])
+        signs = np.concatenate([np.full(old.num_rows, -1, np.int8), np.full(new.num_rows, 1, np.int8)])
+        return pa.concat_tables([old.cast(target), new.cast(target)]).append_column(OP, pa.array(signs))
+
+    def exploded_sql(self, rows: str) -> str:
+        """As `apart`, for the executors to do."""
         names = ", ".join(f"'{name}', `{name}`" for name in self.schema.names)
-        shown = (
-            f"SELECT `_had`, `_has`, `_o`, `_has` AND `{_REDO}` AS `{_REDO}`, named_struct({names}) AS `_new` FROM"
-            f" (SELECT `_had`, `_has`, `_o`, `{_REDO}`, {stored} FROM (SELECT {called} FROM ({with_state})))"
-        )
+        shown = f"SELECT `_had`, `_has`, `_o`, `{_REDO}`, named_struct({names}) AS `_new` FROM {rows}"
         both = (
             "filter(array("
             "if(`_had`, named_struct('op', -1, 'redo', false, 'row', `_o`), null), "

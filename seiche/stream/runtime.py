@@ -187,11 +187,20 @@ class EpochReads:
         return self.changes.get(relation)
 
     def weighted(self, relation: RelationId, epoch: Epoch, predicate: str | None = None) -> str:
-        """The name of a view of the relation at an epoch, weighted."""
-        return self._view(relation, epoch, predicate, exact=False)
+        """The relation at an epoch, weighted, as something to select from."""
+        name = (relation, epoch, False, predicate)
+        if name not in self._views:
+            version = self.runtime.versions.at(relation, epoch)
+            self._views[name] = f"({self.runtime.reader.weighted(version, self.scope.view, predicate)})"
+        return self._views[name]
 
     def exact(self, relation: RelationId, epoch: Epoch) -> str:
-        return self._view(relation, epoch, None, exact=True)
+        """The name of a view of the relation's rows at an epoch."""
+        name = (relation, epoch, True, None)
+        if name not in self._views:
+            version = self.runtime.versions.at(relation, epoch)
+            self._views[name] = self.scope.view(self.runtime.reader.exact(version))
+        return self._views[name]
 
     def delta(self, relation: RelationId) -> str:
         """The name of a view of the relation's changes."""
@@ -199,15 +208,3 @@ class EpochReads:
         if name not in self._views:
             self._views[name] = self.scope.view(self.runtime.reader.changes(self.changes[relation]))
         return self._views[name]
-
-    def _view(self, relation: RelationId, epoch: Epoch, predicate: str | None, *, exact: bool) -> str:
-        name = (relation, epoch, exact, predicate)
-        if name not in self._views:
-            version = self.runtime.versions.at(relation, epoch)
-            reader = self.runtime.reader
-            frame = reader.exact(version, predicate) if exact else reader.weighted(version, predicate)
-            self._views[name] = self.scope.view(frame)
-        return self._views[name]
-
-
-__all__ = ["EpochReads", "Limits", "Runtime", "Scope", "shape", "vnode_sql"]

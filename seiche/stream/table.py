@@ -188,7 +188,7 @@ class TableJob:
         predicate = " AND ".join(each for each in conditions if each) or None
         with self.runtime.scope() as scope:
             wanted = scope.view(self.runtime.spark.createDataFrame(rows.select(key)))
-            stored = scope.view(self.runtime.reader.weighted(version, predicate))
+            stored = f"({self.runtime.reader.weighted(version, scope.view, predicate)})"
             names = ", ".join(f"s.`{name}`" for name in (*columns, OP))
             same = " AND ".join(f"s.`{name}` = k.`{name}`" for name in key)
             found = scope.sql(
