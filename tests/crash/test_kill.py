@@ -21,7 +21,7 @@ from tests.crash.worker import CONTRADICTION
 KILLS = int(os.environ.get("SEICHE_TEST_KILLS", "20"))
 SEED = os.environ.get("SEICHE_TEST_SEED") or str(random.SystemRandom().getrandbits(32))
 
-LINES_MAX = 60  # an intent and its acknowledgement are two
+LINES_MAX = 24  # an intent and its acknowledgement are two
 LINES_SECONDS = 120
 
 # Runs that once found a defect. SEICHE_TEST_KEPT=1 repeats each of them before the run with the seed of today.
