@@ -130,10 +130,15 @@ class Maintenance:
                 self.last_error = cause
 
     def _tend(self, relation: RelationId) -> None:
-        with self._rewriting:
-            if self.policy.fold.wants(self._runtime.versions.committed(relation)):
-                self._fold(relation)
-            self._join_small(relation)
+        try:
+            with self._rewriting:
+                if self.policy.fold.wants(self._runtime.versions.committed(relation)):
+                    self._fold(relation)
+                self._join_small(relation)
+        except KeyError:
+            if relation in self._runtime.versions:
+                raise
+            self._drop(relation)  # it was dropped meanwhile: what was just written for it goes too
 
     def _fold(self, relation: RelationId) -> bool:
         versions = self._runtime.versions
