@@ -15,8 +15,8 @@
     │   ├── DatatypeMismatch      42804      ├── GroupingError         42803
     │   ├── InsufficientPrivilege 42501      ├── CardinalityViolation  21000
     │   ├── StatementTooComplex   54001      ├── ObjectNotReady        55000
-    │   ├── UniqueViolation       23505      ├── QueryCanceled         57014
-    │   └── DataException         22000      └── …
+    │   ├── UniqueViolation       23505      └── QueryCanceled         57014
+    │   └── DataException         22000
     ├── SurroundingsError         the machine, the disk, the network or another process
     │   ├── StorageUnavailable    58030  retryable
     │   ├── DiskFull              53100  retryable

@@ -196,10 +196,6 @@ def own_column(name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True))
 
 
-def is_input_column(expr: exp.Expr) -> bool:
-    return isinstance(expr, exp.Column) and bool(expr.table)
-
-
 def input_index(column: exp.Column) -> int:
     return int(column.table[1:])
 

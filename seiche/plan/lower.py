@@ -21,7 +21,6 @@ from seiche.plan.algebra import (
     Reason,
     Recompute,
     Scan,
-    Select,
     input_column,
     make_aggregate,
     make_select,
@@ -351,6 +350,3 @@ def _typed(new: exp.Expr, old: exp.Expr) -> exp.Expr:
     if "sql_type" in old.meta:
         new.meta["sql_type"] = old.meta["sql_type"]
     return new
-
-
-__all__ = ["Select", "lower"]

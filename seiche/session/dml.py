@@ -46,8 +46,6 @@ from seiche.stream.table import (
     inserted_schema,
 )
 
-RETURNING_SOURCE = "returning_rows"
-
 
 class Dml:
     """Statements that write rows, for one session."""

@@ -151,7 +151,7 @@ class Maintenance:
         if relation not in versions:  # dropped meanwhile
             self._drop(relation)
             return False
-        gone = unneeded_segments(versions.segments(relation), base.fold_epoch, self._oldest_log(relation))
+        gone = unneeded_segments(versions.segments(relation), base.fold_epoch, self._pins.oldest(relation))
         old_files = [file.path for file in version.base.files]
         self._store.commit(Checkpoint(put_bases=(base,), remove_segments=frozenset(each.path for each in gone)))
         versions.set_base(base)
@@ -169,9 +169,6 @@ class Maintenance:
         if self.policy.retention_ms:
             limit = min(limit, Epoch((self._clock.now_ms() - self.policy.retention_ms) << EPOCH_SHIFT))
         return limit
-
-    def _oldest_log(self, relation: RelationId) -> Epoch | None:
-        return self._pins.oldest(relation)
 
     def _join_small(self, relation: RelationId) -> None:
         versions = self._runtime.versions
