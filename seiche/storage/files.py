@@ -1,9 +1,9 @@
 """The data folder: where a file goes, and the few things the driver itself does with files.
 
-    <root>/r<relation>/seg/<epoch>-<token>.parquet          a segment written by the driver
-    <root>/r<relation>/seg/<epoch>-<token>/part-*.parquet   segments written by executors
-    <root>/r<relation>/base/<epoch>-<token>/part-*.parquet  files of a base
-    <root>/r<relation>/metadata/...                         Iceberg's own
+    <root>/r<relation>/seg/<epoch>-<process>-<n>.parquet          a segment written by the driver
+    <root>/r<relation>/seg/<epoch>-<process>-<n>/part-*.parquet   segments written by executors
+    <root>/r<relation>/base/<epoch>-<process>-<n>/part-*.parquet  files of a base
+    <root>/r<relation>/metadata/...                               Iceberg's own
 
 Paths in the metadata database are relative to the root, so that a data folder can be moved. The root is a
 local folder or the URI of an object store that both Spark and Arrow reach.
@@ -12,6 +12,7 @@ local folder or the URI of an object store that both Spark and Arrow reach.
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import secrets
 from collections.abc import Iterator
@@ -149,11 +150,25 @@ def relation_folder(relation: RelationId) -> str:
 
 def new_segment_path(relation: RelationId, epoch: Epoch, *, folder: bool = False) -> str:
     """A path never used before. Names sort by epoch, which helps whoever looks into the folder."""
-    return f"{relation_folder(relation)}/seg/{epoch:020d}-{secrets.token_hex(4)}" + ("" if folder else ".parquet")
+    return f"{relation_folder(relation)}/seg/{_new_name(epoch)}" + ("" if folder else ".parquet")
 
 
 def new_base_folder(relation: RelationId, epoch: Epoch) -> str:
-    return f"{relation_folder(relation)}/base/{epoch:020d}-{secrets.token_hex(4)}"
+    return f"{relation_folder(relation)}/base/{_new_name(epoch)}"
+
+
+def written_by_another_process(path: str) -> bool:
+    """Whether a segment or a file of a base was named by a process other than this one."""
+    parts = path.split("/")
+    return len(parts) > 2 and parts[1] in ("seg", "base") and f"-{_PROCESS}-" not in parts[2]
+
+
+_PROCESS = secrets.token_hex(4)
+_numbers = itertools.count(1)
+
+
+def _new_name(epoch: Epoch) -> str:
+    return f"{epoch:020d}-{_PROCESS}-{next(_numbers):x}"
 
 
 def _fsync(path: str) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from seiche.model import Epoch, Pin, RelationId, Segment
 from seiche.storage.base import IcebergBases
-from seiche.storage.files import DataFolder
+from seiche.storage.files import DataFolder, relation_folder, written_by_another_process
 from seiche.storage.versions import Versions
 
 
@@ -80,6 +80,11 @@ class Trash:
             self._folder.delete(path)
         return len(ready)
 
+    def paths(self) -> list[str]:
+        """The files that wait."""
+        with self._lock:
+            return [path for _, path in self._waiting]
+
     def __len__(self) -> int:
         with self._lock:
             return len(self._waiting)
@@ -89,6 +94,33 @@ def unneeded_segments(segments: Iterable[Segment], fold_epoch: Epoch, oldest_pin
     """Segments that the base holds and whose changes no pin wants to replay."""
     limit = fold_epoch if oldest_pin is None else min(fold_epoch, oldest_pin)
     return [segment for segment in segments if segment.epoch_hi <= limit]
+
+
+def sweep_late(folder: DataFolder, versions: Versions, trash: Trash) -> list[str]:
+    """Deletes what a process that is gone wrote after `sweep`; returns the paths.
+
+    Executors outlive a killed driver by seconds. What they finish in that time carries the dead process's name, and
+    such a file can only leave the registered ones, never join them: so this may run beside everything else but the
+    rewriting of segments and bases.
+    """
+    known = set(trash.paths())
+    heads = set()
+    for relation in versions.relations():
+        try:
+            files = versions.committed(relation).base.files
+            known.update(segment.path for segment in versions.segments(relation))
+        except KeyError:  # dropped meanwhile: its whole folder goes
+            continue
+        known.update(file.path for file in files)
+        heads.add(relation_folder(relation))
+    orphans = [
+        path
+        for path in folder.walk()
+        if path.partition("/")[0] in heads and written_by_another_process(path) and path not in known
+    ]
+    for path in orphans:
+        folder.delete(path)
+    return orphans
 
 
 def sweep(folder: DataFolder, versions: Versions, bases: IcebergBases) -> list[str]:

@@ -20,13 +20,17 @@ from seiche.sql.failures import translate_spark_error
 from seiche.storage.base import IcebergBases
 from seiche.storage.files import DataFolder, relation_folder
 from seiche.storage.fold import FoldPolicy, fold
-from seiche.storage.retention import Pins, Trash, unneeded_segments
+from seiche.storage.retention import Pins, Trash, sweep_late, unneeded_segments
 from seiche.stream.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
 # Segments up to this size are joined on the driver.
 SMALL_SEGMENT_BYTES = 4 * 1024 * 1024
+
+# When to look for files that executors of a process killed before this one's start finished after it. Minutes are
+# enough on any cluster; the last look is for whatever is slower.
+LATE_SWEEPS_MS = (5_000, 60_000, 600_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Maintenance:
         self._dropped: list[RelationId] = []
         self._emptying: list[RelationId] = []
         self._rewriting = threading.Lock()  # folds and joins of segments, one at a time
+        self._late_sweeps = [clock.now_ms() + after for after in LATE_SWEEPS_MS]
         self._stopping = False
         self._idle = True
         self.folds = 0
@@ -99,6 +104,14 @@ class Maintenance:
         with self._rewriting:
             return self._fold(relation)
 
+    def sweep_late(self) -> int:
+        """Deletes files of killed processes that came after the sweep at start; how many there were."""
+        with self._rewriting:
+            late = sweep_late(self._folder, self._runtime.versions, self._trash)
+        if late:
+            log.info("swept %d files that executors of a killed process wrote after this one's start", len(late))
+        return len(late)
+
     # ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -108,7 +121,7 @@ class Maintenance:
                 self._idle = not self._changed and not self._dropped
                 self._wake.notify_all()
                 self._wake.wait_for(
-                    lambda: self._changed or self._dropped or self._stopping, timeout=1.0 if len(self._trash) else None
+                    lambda: self._changed or self._dropped or self._stopping, timeout=self._seconds_to_next()
                 )
                 if self._stopping:
                     return
@@ -121,6 +134,9 @@ class Maintenance:
                 for relation in changed:
                     if relation in self._runtime.versions:
                         self._tend(relation)
+                if self._late_sweeps and self._clock.now_ms() >= self._late_sweeps[0]:
+                    self._late_sweeps.pop(0)
+                    self.sweep_late()
                 self._delete()
                 self.last_error = None
             except Exception as error:  # noqa: BLE001  the edge of this thread: the stream goes on without housekeeping
@@ -128,6 +144,14 @@ class Maintenance:
                 if self.last_error is None or self.last_error.message != cause.message:
                     log.warning("housekeeping failed and is tried again after the next change: %s", cause)
                 self.last_error = cause
+
+    def _seconds_to_next(self) -> float | None:
+        """How long to wait for a change before looking after trash or late files."""
+        if len(self._trash):
+            return 1.0
+        if self._late_sweeps:
+            return max(self._late_sweeps[0] - self._clock.now_ms(), 0) / 1000
+        return None
 
     def _tend(self, relation: RelationId) -> None:
         try:

@@ -10,7 +10,7 @@ from seiche.model import Base, DataFile, Epoch, Pin, RelationId
 from seiche.storage.base import IcebergBases
 from seiche.storage.files import DataFolder
 from seiche.storage.fold import FoldPolicy, folded
-from seiche.storage.retention import Pins, Trash, sweep, unneeded_segments
+from seiche.storage.retention import Pins, Trash, sweep, sweep_late, unneeded_segments
 from seiche.storage.segments import SegmentCache, SegmentWriter
 from seiche.storage.versions import RelationVersion, Versions
 from tests.unit.storage.harbour import ARRIVALS, SHIP, SHIPS, base, changes, segment
@@ -142,6 +142,27 @@ def test_the_sweep_deletes_what_nobody_knows_and_nothing_else(tmp_path: Path) ->
     assert len(orphans) == 2
     assert sorted(folder.walk()) == sorted([kept.path, "meta.db", "notes/of-the-user.parquet", "r7/base/a.parquet"])
     assert not (tmp_path / "data" / "r99").exists()
+
+
+def test_a_file_that_a_killed_process_finished_after_the_start_is_found_later(folder: DataFolder) -> None:
+    writer = SegmentWriter(folder, SegmentCache(1_000_000))
+    versions = Versions()
+    versions.add_relation(SHIPS, SHIP)
+    registered, waiting, late, dropped = (
+        f"r{relation}/{kind}/00000000000000000003-0dead000-{number}/part-0.parquet"
+        for number, (relation, kind) in enumerate([(7, "base"), (7, "seg"), (7, "base"), (8, "base")])
+    )
+    put(folder, registered, waiting, late, dropped, "r7/metadata/v1.metadata.json")
+    rows, size = folder.footer(registered)
+    versions.set_base(Base(SHIPS, None, Epoch(2), (DataFile(registered, rows, size, 0, 255),)))
+    versions.publish(Epoch(3))
+    trash = Trash(folder)
+    trash.add([waiting])
+    unregistered_yet = writer.write_stamped(SHIPS, SHIP, changes(SHIP, (2, "Eve", 1)), Epoch(4), Epoch(4))
+    before = set(folder.walk())
+    assert sweep_late(folder, versions, trash) == [late]
+    assert before - set(folder.walk()) == {late}
+    assert unregistered_yet.path in folder.walk()
 
 
 # --- when a fold pays --------------------------------------------------------------------------------
