@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from seiche.model import EPOCH, OP, VNODE, Column, RelationId, RelationSchema, Segment
-from seiche.types import SMALLINT, Kind
+from seiche.types import SMALLINT, Kind, SqlType
 
 STORED_EXTRA = (VNODE, OP, EPOCH)
 
@@ -76,7 +77,7 @@ def latest(table: pa.Table, schema: RelationSchema) -> pa.Table:
     order = pa.array(range(table.num_rows), pa.int64())
     key_columns = [schema.column(name) for name in schema.key]
     if all(_groupable(column) for column in key_columns):
-        keyed = _normalised(table.select(list(schema.key)), key_columns).append_column("_seq", order)
+        keyed = normalised(table.select(list(schema.key)), key_columns).append_column("_seq", order)
         last = keyed.group_by(list(schema.key), use_threads=False).aggregate([("_seq", "max")])["_seq_max"]
     else:
         seen: dict[str, int] = {}
@@ -90,7 +91,15 @@ def _groupable(column: Column) -> bool:
     return column.type.is_hashable
 
 
-def _normalised(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+class Typed(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> SqlType: ...
+
+
+def normalised(table: pa.Table, columns: Sequence[Typed]) -> pa.Table:
     """-0.0 and 0.0 are one value to SQL, as are all NaNs; Arrow groups by bits."""
     for index, column in enumerate(columns):
         if column.type.kind in (Kind.REAL, Kind.DOUBLE):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from seiche.model import EPOCH, OP, VNODE, Base, Epoch, RelationId, RelationSchema, Segment
@@ -29,6 +29,9 @@ from seiche.storage.versions import RelationVersion
 
 # A log with at most this many rows is overlaid on the driver.
 DRIVER_LOG_ROWS_MAX = 200_000
+
+# A segment up to this size is worth opening on the driver for a lookup: the next one finds it in memory.
+DRIVER_SEGMENT_BYTES_MAX = 4 * 1024 * 1024
 
 
 class RelationReader:
@@ -73,6 +76,41 @@ class RelationReader:
         if not frames:
             return self.local(arrow_schema(version.schema).empty_table(), version.schema).selectExpr(*names)
         return _union([frame.filter(predicate) if predicate else frame for frame in frames])
+
+    def lookup(self, version: RelationVersion, wanted: pa.Table, predicate: str | None) -> pa.Table:
+        """The weighted rows with one of the wanted keys, on the driver: shaped like a segment, `_epoch` 0 for the base.
+
+        `wanted` has the key's columns. `predicate` holds for all of these rows and lets the scan skip others.
+        """
+        shape = arrow_schema(version.schema)
+        near, far = self._near(version)
+        found = [_having(near, wanted)] if near is not None else []
+        frames = [self._base(version).selectExpr("*", f"1 AS `{OP}`", f"0 AS `{EPOCH}`")] if version.base.files else []
+        stored = self._log(version.schema, far, version.base.fold_epoch, version.epoch) if far else None
+        frames += [stored] if stored is not None else []
+        if frames:
+            frame = _union(frames).select(*shape.names)
+            frame = frame.filter(predicate) if predicate else frame
+            types = ", ".join(f"`{name}` {version.schema.column(name).type.spark}" for name in wanted.column_names)
+            keys = F.broadcast(self._spark.createDataFrame(wanted, schema=types))
+            rows = frame.join(keys, _same_key(version.schema, frame, keys, wanted), "left_semi").toArrow()
+            found.append(rows.cast(shape))
+        return pa.concat_tables(found) if found else shape.empty_table()
+
+    def _near(self, version: RelationVersion) -> tuple[pa.Table | None, list[Segment]]:
+        """The part of the log that the driver holds or may well hold, and the segments that it may not."""
+        far: list[Segment] = []
+        tables: list[pa.Table] = []
+        for segment in version.segments:
+            table = self._segments.remembered(segment)
+            if table is None and segment.rows <= DRIVER_LOG_ROWS_MAX and segment.bytes <= DRIVER_SEGMENT_BYTES_MAX:
+                table = self._segments.load(segment, version.schema)
+            if table is None:
+                far.append(segment)
+            else:
+                inside = segment.epoch_lo > version.base.fold_epoch and segment.epoch_hi <= version.epoch
+                tables.append(table if inside else _clip(table, version.base.fold_epoch, version.epoch))
+        return (pa.concat_tables(tables) if tables else None), far
 
     def log(self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch) -> DataFrame | None:
         """The changes of the epochs (after, until], as they happened; None when there are none."""
@@ -180,6 +218,21 @@ def _ground(version: RelationVersion) -> tuple[list[Segment], list[Segment]]:
         return list(version.segments), []
     fresh = [segment for segment in version.segments if segment.fresh]
     return fresh, [segment for segment in version.segments if not segment.fresh]
+
+
+def _having(rows: pa.Table, wanted: pa.Table) -> pa.Table:
+    """The rows whose key columns, each by itself, have a wanted value: few more than those with a wanted key."""
+    for name in wanted.column_names:
+        rows = rows.filter(pc.is_in(rows[name], value_set=wanted[name].combine_chunks()))
+    return rows
+
+
+def _same_key(schema: RelationSchema, rows: DataFrame, keys: DataFrame, wanted: pa.Table) -> Column:
+    condition = F.lit(True)
+    for name in schema.key:
+        mine, theirs = rows[f"`{name}`"], keys[f"`{name}`"]
+        condition &= mine.eqNullSafe(theirs) if wanted[name].null_count else mine == theirs
+    return condition
 
 
 def _clip(table: pa.Table, after: Epoch, until: Epoch) -> pa.Table:

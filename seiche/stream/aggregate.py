@@ -5,28 +5,29 @@
     3. redo       groups whose state does not tell (an extreme value left, a float without an exact decimal):
                   evaluated anew from the rows of those groups; only when there are any
 
-The first two are a Spark action each.
+The first two are a Spark action each, at most: few groups are merged on the driver, see `seiche.stream.merge`.
 
-The merge unites the signed state rows with the changes and groups once more: sums add up by themselves,
-whatever lies in the base and whatever in the log, and the last state row that appeared is the old row.
+Where the executors merge, they unite the signed state rows with the changes and group once more: sums add up by
+themselves, whatever lies in the base and whatever in the log, and the last state row that appeared is the old row.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from seiche.model import EPOCH, OP, VNODE, Column, RelationSchema
-from seiche.plan.algebra import Aggregate, Item, Plan, Scan, Select, UnionAll, input_column, make_select
+from seiche.model import EPOCH, OP, VNODE, RelationSchema
+from seiche.plan.algebra import Aggregate, Field, Item, Plan, Scan, Select, UnionAll, input_column, make_select
 from seiche.plan.fragments import Fragment
 from seiche.plan.state import COUNT, GroupState, group_state
-from seiche.storage.changes import Changes, arrow_schema, consolidate
+from seiche.storage.changes import Changes, consolidate
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, key_predicate, restricted_sql
+from seiche.stream.merge import REDO, Parts, can_merge, merge, parts_sql
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape, vnode_sql
-
-_REDO = "_redo"
 
 
 def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Failures, *, small: bool) -> Changes | None:
@@ -38,37 +39,53 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Fail
     query = changes_sql(_input(aggregate), reads, broadcast=small, counting=counting)
     if query is None:
         return None
-    if small:
-        changed = _small_step(operator, fragment, runtime, reads, failures, query)
-        if not isinstance(changed, _TooLarge):
+    if small and can_merge(aggregate, operator.state):
+        changed = _small_step(operator, fragment, runtime, reads, failures, query, counting=counting)
+        if not isinstance(changed, _NotHere):
             return changed
     net = _needs_net(operator.state, aggregate)
-    partial = reads.scope.sql(operator.partial_sql(query, net=net, counting=counting))
-    return _large_step(operator, fragment, runtime, reads, partial, failures if counting else None)
+    summed = reads.scope.sql(operator.partial_sql(query, net=net, counting=counting))
+    return _large_step(operator, fragment, runtime, reads, summed, failures if counting else None)
 
 
-class _TooLarge:
-    """The changes turned out to be more than the driver may hold."""
+class _NotHere:
+    """The executors have to do it: more rows than the driver may hold, or values that it cannot compare."""
 
 
 def _small_step(
-    operator: _Groups, fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Failures, query: str
-) -> Changes | _TooLarge | None:
-    """The changed rows come to the driver, where those that cancel go; each adds its part in the merge."""
-    table = runtime.collect(reads.scope.sql(query))
-    if table is None:
-        return _TooLarge()
-    fields = [Column(field.name, field.type) for field in _input(operator.aggregate).fields]
-    rows = consolidate(runtime.count_failures(table, failures), fields, carried=())
+    operator: _Groups,
+    fragment: Fragment,
+    runtime: Runtime,
+    reads: EpochReads,
+    failures: Failures,
+    query: str,
+    *,
+    counting: bool,
+) -> Changes | _NotHere | None:
+    """What the changed rows bring comes to the driver, and so do the stored rows of their groups."""
+    aggregate, schema = operator.aggregate, fragment.schema
+    vnode = vnode_sql(tuple(operator.key_names))
+    found = runtime.collect(
+        reads.scope.sql(parts_sql(aggregate, operator.state, vnode, query, FAILED if counting else None))
+    )
+    if found is None:
+        return _NotHere()
+    seen = Failures()
+    rows = runtime.count_failures(found, seen)
     if rows.num_rows == 0:
+        failures.add(seen.rows)
         return None
-    each = reads.scope.view(runtime.spark.createDataFrame(rows))
-    merged = operator.merge(reads, reads.scope.sql(operator.of_rows_sql(each)), fragment, _keys_in(operator, rows))
-    collected = runtime.collect(merged)
-    if collected is None:
-        return _TooLarge()
-    collected = _redo(operator, runtime, reads, operator.apart(collected))
-    return runtime.emit_table(fragment.relation, fragment.schema, collected, reads.after)
+    parts = Parts.of(aggregate, rows)
+    wanted = parts.keys.rename_columns(list(schema.key))
+    stored = runtime.reader.lookup(
+        runtime.versions.at(fragment.relation, reads.before), wanted, _key_condition(schema, wanted)
+    )
+    merged = merge(aggregate, operator.state, schema, parts, stored, partial(operator.evaluate_items, runtime))
+    if merged is None:
+        return _NotHere()
+    failures.add(seen.rows)
+    merged = _redo(operator, runtime, reads, merged)
+    return runtime.emit_table(fragment.relation, schema, merged, reads.after)
 
 
 def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
@@ -119,11 +136,11 @@ def _large_step(
     partial = partial.persist()
     if failures is not None:
         failures.add(int(partial.selectExpr(f"sum(`{FAILED}`) AS n").first()["n"] or 0))
-    beside = reads.scope.view(operator.merge(reads, partial, fragment, None, broadcast=False))
+    beside = reads.scope.view(operator.merge(reads, partial, fragment))
     merged = reads.scope.sql(operator.exploded_sql(beside)).persist()
     try:
-        doubtful = merged.filter(f"`{_REDO}`")
-        kept = merged.filter(f"NOT `{_REDO}`").drop(_REDO)
+        doubtful = merged.filter(f"`{REDO}`")
+        kept = merged.filter(f"NOT `{REDO}`").drop(REDO)
         if operator.may_redo and doubtful.limit(1).count():
             wanted = reads.scope.view(operator.group_keys(doubtful))
             query = restricted_sql(
@@ -138,10 +155,10 @@ def _large_step(
 
 def _redo(operator: _Groups, runtime: Runtime, reads: EpochReads, rows: pa.Table) -> pa.Table:
     """Replaces the new rows that the state could not tell by ones evaluated from the input."""
-    doubtful = rows.filter(rows[_REDO])
+    doubtful = rows.filter(rows[REDO])
     if doubtful.num_rows == 0:
         return rows
-    kept = shape(rows.filter(pc.invert(rows[_REDO])), operator.schema)
+    kept = shape(rows.filter(pc.invert(rows[REDO])), operator.schema)
     keys = doubtful.select(list(operator.schema.key)).rename_columns(operator.key_names)
     wanted = reads.scope.view(runtime.spark.createDataFrame(keys))
     query = restricted_sql(_input(operator.aggregate), reads, reads.after, operator.key_names, wanted, broadcast=True)
@@ -149,14 +166,11 @@ def _redo(operator: _Groups, runtime: Runtime, reads: EpochReads, rows: pa.Table
     return consolidate(pa.concat_tables([kept, shape(evaluated, operator.schema)]), operator.schema.columns)
 
 
-def _keys_in(operator: _Groups, partial: pa.Table) -> str | None:
-    """A condition on the stored state that the groups among the partial sums fulfil."""
-    found = []
-    for field, stored in zip(operator.aggregate.keys, operator.schema.key, strict=True):
-        values = partial[field.name]
-        if values.null_count == 0:
-            found.append(key_predicate(stored, field.type, values))
-    return " AND ".join(each for each in found if each) or None
+def _key_condition(schema: RelationSchema, wanted: pa.Table) -> str | None:
+    """A condition that the wanted groups' stored rows fulfil, for the scan to skip pages by."""
+    found = [key_predicate(name, schema.column(name).type, wanted[name]) for name in schema.key]
+    nullable = [wanted[name].null_count > 0 for name in schema.key]
+    return " AND ".join(each for each, null in zip(found, nullable, strict=True) if each and not null) or None
 
 
 class _Groups:
@@ -193,15 +207,16 @@ class _Groups:
             columns.append(f"sum(if(`{OP}` >= 0, `{FAILED}`, 0)) AS `{FAILED}`")
         return f"SELECT {', '.join(columns)} FROM ({changes}) GROUP BY {_list(self.key_names)}"
 
-    def of_rows_sql(self, rows: str) -> str:
-        """As `partial_sql`, for few rows that were made net already: one row each, which the merge adds up."""
-        columns = [f"`{name}`" for name in self.key_names]
-        columns.append(f"cast(`{OP}` as bigint) AS `{COUNT}`")
-        columns += [f"coalesce({each.of_row}, 0) AS `{each.name}`" for each in self.state.sums]
-        for each in self.state.extremes:
-            columns.append(f"if(`{OP}` > 0, `{each.argument}`, null) AS `{each.gained}`")
-            columns.append(f"if(`{OP}` < 0, `{each.argument}`, null) AS `{each.lost}`")
-        return f"SELECT {', '.join(columns)} FROM {rows}"
+    def evaluate_items(self, runtime: Runtime, states: pa.Table) -> pa.Table:
+        """The items of groups whose keys and state are given, in the same order."""
+        numbered = states.append_column("_at", pa.array(np.arange(states.num_rows)))
+        with runtime.scope() as scope:
+            called = ", ".join(["*", *(f"{value} AS `{name}`" for name, value in self.state.results.items())])
+            fields = [*self.aggregate.keys, *(Field(each.name, each.type) for each in self.state.columns)]
+            types = ", ".join([*(f"`{each.name}` {each.type.spark}" for each in fields), "`_at` bigint"])
+            rows = scope.view(runtime.spark.createDataFrame(numbered, schema=types))
+            found = scope.sql(f"SELECT `_at`, {', '.join(self._items())} FROM (SELECT {called} FROM {rows})").toArrow()
+        return found.sort_by("_at").drop_columns(["_at"])
 
     def evaluate_sql(self, rows: str) -> str:
         """Whole groups from plain rows: stored columns, `_vnode`, `_op`."""
@@ -233,16 +248,13 @@ class _Groups:
         reads: EpochReads,
         partial: DataFrame,
         fragment: Fragment,
-        predicate: str | None,
-        *,
-        broadcast: bool = True,
     ) -> DataFrame:
         """Old and new row of each group that `partial` mentions, side by side, and whether the new one needs a redo."""
         scope = reads.scope
-        state = reads.weighted(fragment.relation, reads.before, predicate)
-        return scope.sql(self.merge_sql(scope.view(partial), state, broadcast=broadcast))
+        state = reads.weighted(fragment.relation, reads.before)
+        return scope.sql(self.merge_sql(scope.view(partial), state))
 
-    def merge_sql(self, partial: str, state: str, *, broadcast: bool) -> str:
+    def merge_sql(self, partial: str, state: str) -> str:
         keys, stored_keys = self.key_names, self.schema.key
         sums = [(COUNT, "bigint"), *((each.name, each.type.spark) for each in self.state.sums)]
         old_row = ", ".join(f"'{name}', s.`{name}`" for name in self.schema.names)
@@ -257,9 +269,8 @@ class _Groups:
             old += [f"cast(null as {each.type.spark}) AS `{name}`" for name in (each.gained, each.lost)]
             new += [f"`{each.gained}`", f"`{each.lost}`"]
         same = " AND ".join(f"s.`{stored}` <=> p.`{key}`" for stored, key in zip(stored_keys, keys, strict=True))
-        hint = "/*+ BROADCAST(p) */ " if broadcast else ""
         united = (
-            f"SELECT {hint}{', '.join(old)} FROM {state} s LEFT SEMI JOIN {partial} p ON {same}"
+            f"SELECT {', '.join(old)} FROM {state} s LEFT SEMI JOIN {partial} p ON {same}"
             f" UNION ALL SELECT {', '.join(new)} FROM {partial}"
         )
         grouped = [f"`{key}`" for key in keys]
@@ -288,43 +299,30 @@ class _Groups:
             outdone = f"coalesce(`{each.gained}` {compare} {before}, false)"
             redo.append(f"(coalesce({left}, false) AND NOT {outdone})")
             columns.append(f"{each.choose}({before}, `{each.gained}`) AS `{each.name}`")
-        columns.append(f"({' OR '.join(redo) if redo else 'false'}) AS `{_REDO}`")
+        columns.append(f"({' OR '.join(redo) if redo else 'false'}) AS `{REDO}`")
         with_state = f"SELECT {', '.join(columns)} FROM ({merged})"
         called = ", ".join(["*", *(f"{value} AS `{name}`" for name, value in self.state.results.items())])
         stored = ", ".join([*self._items(), *(f"`{column.name}`" for column in self.state.columns)])
-        flags = f"`_had`, `_has`, `_o`, `_has` AND `{_REDO}` AS `{_REDO}`"
+        flags = f"`_had`, `_has`, `_o`, `_has` AND `{REDO}` AS `{REDO}`"
         shown = f"SELECT {flags}, {stored} FROM (SELECT {called} FROM ({with_state}))"
         return f"SELECT *, {vnode_sql(self.schema.key)} AS `{VNODE}` FROM ({shown})"
 
-    def apart(self, rows: pa.Table) -> pa.Table:
-        """Rows side by side, on the driver, as one row that leaves and one that appears."""
-        names = list(self.schema.names)
-        left, stays = rows.filter(rows["_had"]), rows.filter(rows["_has"])
-        structs = left["_o"].combine_chunks()
-        fields = [structs.field(name) for name in names]
-        none = pa.array(np.zeros(left.num_rows, np.bool_))
-        old = pa.table([*fields, left[VNODE], none], names=[*names, VNODE, _REDO])
-        new = stays.select([*names, VNODE, _REDO])
-        target = pa.schema([*(f for f in arrow_schema(self.schema) if f.name not in (OP, EPOCH)), (_REDO, pa.bool_())])
-        signs = np.concatenate([np.full(old.num_rows, -1, np.int8), np.full(new.num_rows, 1, np.int8)])
-        return pa.concat_tables([old.cast(target), new.cast(target)]).append_column(OP, pa.array(signs))
-
     def exploded_sql(self, rows: str) -> str:
-        """As `apart`, for the executors to do."""
+        """Rows side by side as one row that leaves and one that appears."""
         names = ", ".join(f"'{name}', `{name}`" for name in self.schema.names)
-        shown = f"SELECT `_had`, `_has`, `_o`, `{_REDO}`, named_struct({names}) AS `_new` FROM {rows}"
+        shown = f"SELECT `_had`, `_has`, `_o`, `{REDO}`, named_struct({names}) AS `_new` FROM {rows}"
         both = (
             "filter(array("
             "if(`_had`, named_struct('op', -1, 'redo', false, 'row', `_o`), null), "
-            f"if(`_has`, named_struct('op', 1, 'redo', `{_REDO}`, 'row', `_new`), null)), each -> each is not null)"
+            f"if(`_has`, named_struct('op', 1, 'redo', `{REDO}`, 'row', `_new`), null)), each -> each is not null)"
         )
-        changed = f"`{_REDO}` OR NOT (`_had` AND `_has` AND `_o` <=> `_new`)"
+        changed = f"`{REDO}` OR NOT (`_had` AND `_has` AND `_o` <=> `_new`)"
         rows = f"SELECT explode({both}) AS `_r` FROM ({shown}) WHERE {changed}"
         fields = ", ".join(f"`_r`.`row`.`{name}` AS `{name}`" for name in self.schema.names)
         vnode = vnode_sql(self.schema.key, prefix="`_r`.`row`.")
         return (
             f"SELECT {fields}, {vnode} AS `{VNODE}`, cast(`_r`.`op` as tinyint) AS `{OP}`,"
-            f" `_r`.`redo` AS `{_REDO}` FROM ({rows})"
+            f" `_r`.`redo` AS `{REDO}` FROM ({rows})"
         )
 
     def group_keys(self, rows: DataFrame) -> DataFrame:
