@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from seiche.errors import DataException
 from seiche.model import Epoch
+from seiche.query import to_arrow
 from seiche.sql.bind import OutputColumn
 from seiche.sql.failures import translate_spark_error
 
@@ -62,7 +63,7 @@ class Result:
 def fetch_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     """All rows of a frame on the driver, as Python values."""
     try:
-        table = frame.toArrow()
+        table = to_arrow(frame)
     except Exception as error:  # a Spark job's failure arrives as one of many classes
         if "spark.driver.maxResultSize" in str(error):
             raise DataException(

@@ -30,7 +30,7 @@ from seiche.storage.versions import RelationVersion
 # A log with at most this many rows is overlaid on the driver.
 DRIVER_LOG_ROWS_MAX = 200_000
 
-# A segment up to this size is worth opening on the driver for a lookup: the next one finds it in memory.
+# A segment, or a base, up to this size is worth opening on the driver for a lookup: the next one finds it in memory.
 DRIVER_SEGMENT_BYTES_MAX = 4 * 1024 * 1024
 
 
@@ -77,24 +77,30 @@ class RelationReader:
             return self.local(arrow_schema(version.schema).empty_table(), version.schema).selectExpr(*names)
         return _union([frame.filter(predicate) if predicate else frame for frame in frames])
 
-    def lookup(self, version: RelationVersion, wanted: pa.Table, predicate: str | None) -> pa.Table:
-        """The weighted rows with one of the wanted keys, on the driver: shaped like a segment, `_epoch` 0 for the base.
+    def lookup(self, version: RelationVersion, wanted: pa.Table, condition: str | None, *, exact: bool) -> pa.Table:
+        """The weighted rows with a wanted key, on the driver: shaped like a segment, `_epoch` 0 for rows of the base.
 
-        `wanted` has the key's columns. `predicate` holds for all of these rows and lets the scan skip others.
+        `wanted` has the key's columns, each row once. `condition` holds for the rows with these keys, and with `exact`
+        for no others. A key of several columns may bring rows along whose values are wanted, but not together.
         """
         shape = arrow_schema(version.schema)
         near, far = self._near(version)
         found = [_having(near, wanted)] if near is not None else []
-        frames = [self._base(version).selectExpr("*", f"1 AS `{OP}`", f"0 AS `{EPOCH}`")] if version.base.files else []
+        frames = []
+        if _is_small(version.base):
+            found += [_having(self._segments.load_base(file, version.schema), wanted) for file in version.base.files]
+        else:
+            frames.append(self._base(version).selectExpr("*", f"1 AS `{OP}`", f"0 AS `{EPOCH}`"))
         stored = self._log(version.schema, far, version.base.fold_epoch, version.epoch) if far else None
         frames += [stored] if stored is not None else []
         if frames:
-            frame = _union(frames).select(*shape.names)
-            frame = frame.filter(predicate) if predicate else frame
-            types = ", ".join(f"`{name}` {version.schema.column(name).type.spark}" for name in wanted.column_names)
-            keys = F.broadcast(self._spark.createDataFrame(wanted, schema=types))
-            rows = frame.join(keys, _same_key(version.schema, frame, keys, wanted), "left_semi").toArrow()
-            found.append(rows.cast(shape))
+            frame = _union([each.select(*shape.names) for each in frames])
+            frame = frame.filter(condition) if condition else frame
+            if not exact:
+                types = ", ".join(f"`{name}` {version.schema.column(name).type.spark}" for name in wanted.column_names)
+                keys = F.broadcast(self._spark.createDataFrame(wanted, schema=types))
+                frame = frame.join(keys, _same_key(version.schema, frame, keys, wanted), "left_semi")
+            found.append(frame.toArrow().cast(shape))
         return pa.concat_tables(found) if found else shape.empty_table()
 
     def _near(self, version: RelationVersion) -> tuple[pa.Table | None, list[Segment]]:
@@ -220,10 +226,18 @@ def _ground(version: RelationVersion) -> tuple[list[Segment], list[Segment]]:
     return fresh, [segment for segment in version.segments if not segment.fresh]
 
 
+def _is_small(base: Base) -> bool:
+    small = sum(file.bytes for file in base.files) <= DRIVER_SEGMENT_BYTES_MAX
+    return small and sum(file.rows for file in base.files) <= DRIVER_LOG_ROWS_MAX
+
+
 def _having(rows: pa.Table, wanted: pa.Table) -> pa.Table:
     """The rows whose key columns, each by itself, have a wanted value: few more than those with a wanted key."""
     for name in wanted.column_names:
-        rows = rows.filter(pc.is_in(rows[name], value_set=wanted[name].combine_chunks()))
+        mine, theirs = rows[name], wanted[name].combine_chunks()
+        if pa.types.is_floating(theirs.type):  # -0.0 and 0.0 are one value to SQL, and two to Arrow
+            mine, theirs = (pc.add(each, pa.scalar(0, theirs.type)) for each in (mine, theirs))
+        rows = rows.filter(pc.is_in(mine, value_set=theirs))
     return rows
 
 

@@ -11,12 +11,13 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from seiche.errors import DiskFull, StorageUnavailable
-from seiche.model import EPOCH, Epoch, RelationId, RelationSchema, Segment
+from seiche.model import EPOCH, OP, DataFile, Epoch, RelationId, RelationSchema, Segment
 from seiche.storage.changes import arrow_schema, spark_ddl
 from seiche.storage.files import DataFolder, new_segment_path
 
@@ -137,6 +138,18 @@ class SegmentWriter:
             target = arrow_schema(schema)
             table = self._folder.read_table(segment.path).select(target.names).cast(target)
             self._cache.put(segment.path, table)
+        return table
+
+    def load_base(self, file: DataFile, schema: RelationSchema) -> pa.Table:
+        """A small file of a base as Arrow, shaped like a segment of the epoch before all others, and remembered."""
+        table = self._cache.get(file.path)
+        if table is None:
+            read = self._folder.read_table(file.path)
+            signs = pa.array(np.ones(read.num_rows, np.int8))
+            epochs = pa.array(np.zeros(read.num_rows, np.int64))
+            target = arrow_schema(schema)
+            table = read.append_column(OP, signs).append_column(EPOCH, epochs).select(target.names).cast(target)
+            self._cache.put(file.path, table)
         return table
 
     def remembered(self, segment: Segment) -> pa.Table | None:

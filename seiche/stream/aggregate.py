@@ -24,8 +24,9 @@ from seiche.model import EPOCH, OP, VNODE, RelationSchema
 from seiche.plan.algebra import Aggregate, Field, Item, Plan, Scan, Select, UnionAll, input_column, make_select
 from seiche.plan.fragments import Fragment
 from seiche.plan.state import COUNT, GroupState, group_state
+from seiche.query import to_arrow
 from seiche.storage.changes import Changes, consolidate
-from seiche.stream.linear import can_fail, changes_sql, exact_sql, key_predicate, restricted_sql
+from seiche.stream.linear import can_fail, changes_sql, exact_sql, lookup_condition, restricted_sql
 from seiche.stream.merge import REDO, Parts, can_merge, merge, parts_sql
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape, vnode_sql
 
@@ -77,9 +78,9 @@ def _small_step(
         return None
     parts = Parts.of(aggregate, rows)
     wanted = parts.keys.rename_columns(list(schema.key))
-    stored = runtime.reader.lookup(
-        runtime.versions.at(fragment.relation, reads.before), wanted, _key_condition(schema, wanted)
-    )
+    condition, exact = lookup_condition(schema, wanted)
+    before = runtime.versions.at(fragment.relation, reads.before)
+    stored = runtime.reader.lookup(before, wanted, condition, exact=exact)
     merged = merge(aggregate, operator.state, schema, parts, stored, partial(operator.evaluate_items, runtime))
     if merged is None:
         return _NotHere()
@@ -166,13 +167,6 @@ def _redo(operator: _Groups, runtime: Runtime, reads: EpochReads, rows: pa.Table
     return consolidate(pa.concat_tables([kept, shape(evaluated, operator.schema)]), operator.schema.columns)
 
 
-def _key_condition(schema: RelationSchema, wanted: pa.Table) -> str | None:
-    """A condition that the wanted groups' stored rows fulfil, for the scan to skip pages by."""
-    found = [key_predicate(name, schema.column(name).type, wanted[name]) for name in schema.key]
-    nullable = [wanted[name].null_count > 0 for name in schema.key]
-    return " AND ".join(each for each, null in zip(found, nullable, strict=True) if each and not null) or None
-
-
 class _Groups:
     """The SQL of one Aggregate."""
 
@@ -215,7 +209,8 @@ class _Groups:
             fields = [*self.aggregate.keys, *(Field(each.name, each.type) for each in self.state.columns)]
             types = ", ".join([*(f"`{each.name}` {each.type.spark}" for each in fields), "`_at` bigint"])
             rows = scope.view(runtime.spark.createDataFrame(numbered, schema=types))
-            found = scope.sql(f"SELECT `_at`, {', '.join(self._items())} FROM (SELECT {called} FROM {rows})").toArrow()
+            query = f"SELECT `_at`, {', '.join(self._items())} FROM (SELECT {called} FROM {rows})"
+            found = to_arrow(scope.sql(query))
         return found.sort_by("_at").drop_columns(["_at"])
 
     def evaluate_sql(self, rows: str) -> str:

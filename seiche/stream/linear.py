@@ -35,6 +35,12 @@ from seiche.types import Kind, SqlType
 # Up to this many different values a lookup asks for by name; beyond it, by range. Parquet skips pages by both.
 IN_LIST_MAX = 100
 
+# A lookup that has nothing else to do with the keys names this many. Parquet then skips by range all the same, and no
+# table of keys has to be broadcast.
+LOOKUP_LIST_MAX = 2_000
+
+_INTEGER_SUFFIX = {Kind.SMALLINT: "S", Kind.INTEGER: "", Kind.BIGINT: "L"}
+
 
 def can_fail(plan: Plan) -> bool:
     """Whether an expression of the node itself may fail at run time."""
@@ -303,14 +309,17 @@ def _lookup_predicate(plan: Select, changed: int, other: int, reads: EpochReads)
     return " AND ".join(each for each in found if each) or None
 
 
-def key_predicate(name: str, type_: SqlType, values: pa.ChunkedArray) -> str | None:
-    """A condition that holds for every non-null value among `values`, cheap to check against page statistics."""
+def key_predicate(name: str, type_: SqlType, values: pa.ChunkedArray, *, listed_max: int = IN_LIST_MAX) -> str | None:
+    """A condition that holds for every non-null value among `values`, cheap to check against page statistics.
+
+    Up to `listed_max` different values it holds for no others.
+    """
     if type_.kind not in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR):
         return None
     unique = pc.drop_null(pc.unique(values))
     if len(unique) == 0:
         return "false"
-    if len(unique) <= IN_LIST_MAX:
+    if len(unique) <= listed_max:
         # A NULL more, since Spark turns a list of one into an equality with a literal.
         listed = [_literal(value, type_) for value in unique.to_pylist()]
         return f"`{name}` IN ({', '.join(listed)}, NULL)"
@@ -339,13 +348,29 @@ def _literal(value: object, type_: SqlType) -> str:
         return f"'{escaped}'"
     if isinstance(value, date):
         return f"DATE'{value.isoformat()}'"
+    if type_.is_integer and int(str(value)) >= 0:
+        # A thousand casts would take longer to analyse than the query takes to run.
+        return f"{value}{_INTEGER_SUFFIX[type_.kind]}"
     return f"cast({value} as {type_.spark})"
+
+
+def lookup_condition(schema: RelationSchema, wanted: pa.Table) -> tuple[str | None, bool]:
+    """A condition on stored rows that those with a wanted key fulfil, and whether no others do."""
+    found = {
+        name: key_predicate(name, schema.column(name).type, wanted[name], listed_max=LOOKUP_LIST_MAX)
+        for name in wanted.column_names
+        if not wanted[name].null_count
+    }
+    conditions = [each for each in found.values() if each]
+    alone = len(wanted.column_names) == 1 and len(conditions) == 1
+    return " AND ".join(conditions) or None, alone and wanted.num_rows <= LOOKUP_LIST_MAX
 
 
 __all__ = [
     "changes_sql",
     "exact_sql",
     "key_predicate",
+    "lookup_condition",
     "restricted_sql",
     "weighted_sql",
     "with_vnode",

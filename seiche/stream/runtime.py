@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
-from seiche.query import Scope, open_scope
+from seiche.query import Scope, open_scope, to_arrow
 from seiche.storage.changes import Changes, arrow_schema, consolidate
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
@@ -67,7 +67,7 @@ class Runtime:
     def collect(self, frame: DataFrame) -> pa.Table | None:
         """The frame's rows on the driver, or None when they are more than the driver may hold."""
         try:
-            table = frame.toArrow()
+            table = to_arrow(frame)
         except Exception as error:  # Spark tells the size only by failing the job
             if "spark.driver.maxResultSize" in str(error):
                 return None

@@ -27,7 +27,7 @@ from seiche.sql.failures import translate_spark_error
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.changes import Changes, consolidate
 from seiche.storage.versions import RelationVersion
-from seiche.stream.linear import key_predicate
+from seiche.stream.linear import lookup_condition
 from seiche.stream.rowids import TASK_RANGE, RowIds, vnodes_of
 from seiche.stream.runtime import Runtime, shape, vnode_sql
 
@@ -184,16 +184,12 @@ class TableJob:
                 0:0
             ].select(columns)
         key = list(self.schema.key)
-        conditions = [key_predicate(name, self.schema.column(name).type, rows[name]) for name in key]
-        predicate = " AND ".join(each for each in conditions if each) or None
-        with self.runtime.scope() as scope:
-            wanted = scope.view(self.runtime.spark.createDataFrame(rows.select(key)))
-            stored = f"({self.runtime.reader.weighted(version, scope.view, predicate)})"
-            names = ", ".join(f"s.`{name}`" for name in (*columns, OP))
-            same = " AND ".join(f"s.`{name}` = k.`{name}`" for name in key)
-            found = scope.sql(
-                f"SELECT /*+ BROADCAST(k) */ {names} FROM {stored} s LEFT SEMI JOIN {wanted} k ON {same}"
-            ).toArrow()
+        wanted = rows.select(key).group_by(key, use_threads=False).aggregate([])
+        condition, exact = lookup_condition(self.schema, wanted)
+        found = self.runtime.reader.lookup(version, wanted, condition, exact=exact)
+        if len(key) > 1:
+            asked = {tuple(row.values()) for row in wanted.to_pylist()}
+            found = found.filter(pa.array([tuple(row.values()) in asked for row in found.select(key).to_pylist()]))
         return consolidate(shape(found, self.schema), self.schema.columns).select(columns)
 
     def _without_keys(self, rows: pa.Table, existing: pa.Table) -> pa.Table:
