@@ -201,6 +201,24 @@ ROWS: dict[str, Statement] = {
         parse_expression("s.id = 5"),
         tuple(parse_query("SELECT s.id").tree.expressions),
     ),
+    # Commas inside a cast's type belong to the type.
+    "UPDATE ships SET a = ROW(1, 2)::struct<a int, b int>, c = 3": Update(
+        name("ships"),
+        None,
+        (
+            Assignment("a", parse_expression("ROW(1, 2)::struct<a int, b int>")),
+            Assignment("c", parse_expression("3")),
+        ),
+    ),
+    "UPDATE ships SET a = CAST(x AS struct<a numeric(3, 2), b struct<c int, d int>>), c = d < e, f = g > h": Update(
+        name("ships"),
+        None,
+        (
+            Assignment("a", parse_expression("CAST(x AS struct<a numeric(3, 2), b struct<c int, d int>>)")),
+            Assignment("c", parse_expression("d < e")),
+            Assignment("f", parse_expression("g > h")),
+        ),
+    ),
     "UPDATE ships SET a = DEFAULT": Update(name("ships"), None, (Assignment("a", DEFAULT),)),
     "DELETE FROM ships": Delete(name("ships"), None),
     "DELETE FROM ships s WHERE s.id IN (SELECT 1) RETURNING *": Delete(
