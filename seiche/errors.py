@@ -10,7 +10,8 @@
     │   │   ├── UndefinedSchema   3F000      ├── DependentObjects      2BP01
     │   │   └── UndefinedDatabase 3D000      │
     │   ├── DuplicateObject       42P07      ├── FeatureNotSupported   0A000
-    │   │   └── DuplicateColumn   42701      ├── WrongObjectType       42809
+    │   │   ├── DuplicateColumn   42701      ├── WrongObjectType       42809
+    │   │   └── DuplicateAlias    42712      │
     │   ├── AmbiguousColumn       42702      ├── InvalidDefinition     42P17
     │   ├── DatatypeMismatch      42804      ├── GroupingError         42803
     │   ├── InsufficientPrivilege 42501      ├── CardinalityViolation  21000
@@ -119,6 +120,11 @@ class DuplicateObject(UserError):
 class DuplicateColumn(DuplicateObject):
     code = "duplicate_column"
     sqlstate = "42701"
+
+
+class DuplicateAlias(DuplicateObject):
+    code = "duplicate_alias"
+    sqlstate = "42712"
 
 
 class AmbiguousColumn(UserError):

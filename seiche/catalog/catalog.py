@@ -27,6 +27,7 @@ from seiche.catalog.objects import (
 from seiche.errors import (
     DependentObjects,
     DuplicateObject,
+    FeatureNotSupported,
     InvalidDefinition,
     InvariantError,
     SeicheError,
@@ -172,8 +173,13 @@ class Catalog:
                 places = [(database, schema) for schema in search_path]
             case (schema, name):
                 places = [(database, schema)]
-            case (other, schema, name):
-                places = [(self.database(other).name, schema)]
+            case (other, _, _) if other != database:
+                raise FeatureNotSupported(
+                    f'cross-database references are not implemented: "{".".join(parts)}"',
+                    hint=f'This session works in database "{database}".',
+                )
+            case (_, schema, name):
+                places = [(database, schema)]
             case _:
                 raise UndefinedTable(
                     f'relation "{".".join(parts)}" does not exist',

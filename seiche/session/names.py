@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import DEFAULT_DATABASE, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.system_views import SCHEMA as SYSTEM_SCHEMA
 from seiche.catalog.system_views import SYSTEM_VIEWS, system_view
 from seiche.errors import InvariantError, ObjectNotReady, WrongObjectType
@@ -27,7 +27,8 @@ class CatalogNames:
         self.system: list[str] = []
 
     def relation(self, parts: tuple[str, ...]) -> BoundRelation:
-        if parts[-2:-1] == (SYSTEM_SCHEMA,) or (len(parts) == 1 and self._is_system(parts[0])):
+        in_system = parts[:-1] in ((SYSTEM_SCHEMA,), (DEFAULT_DATABASE, SYSTEM_SCHEMA))
+        if in_system or (len(parts) == 1 and self._is_system(parts[0])):
             view = system_view(parts[-1])
             self.system.append(view.name)
             return BoundRelation(None, view.name, view.columns, None, SYSTEM_SOURCE + view.name)

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from seiche.errors import (
     DatatypeMismatch,
+    DuplicateAlias,
     FeatureNotSupported,
     GroupingError,
     InvalidDefinition,
@@ -60,7 +61,7 @@ class BoundRelation:
 
 class Names(Protocol):
     def relation(self, parts: tuple[str, ...]) -> BoundRelation:
-        """The relation of a name, with its schema if one was written; raises UndefinedTable."""
+        """The relation of a name, with its schema and database as far as written; raises UndefinedTable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,13 @@ class QueryBinder:
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is None:
             return visible
+        written: set[str] = set()
         for cte in with_.expressions:
+            if cte.alias in written:
+                raise DuplicateAlias(
+                    f'WITH query name "{cte.alias}" specified more than once', hint="Give one of them another name."
+                )
+            written.add(cte.alias)
             if with_.recursive and any(t.name == cte.alias for t in cte.this.find_all(exp.Table)):
                 raise FeatureNotSupported(f'recursive common table expression "{cte.alias}" is not supported')
             names = tuple(column.name for column in cte.args["alias"].columns)
@@ -546,7 +553,7 @@ class QueryBinder:
         if not node.db and node.name in tables_:
             return self._common_table(node, tables_[node.name], alias, scope)
         parts = tuple(part.name for part in node.parts)
-        relation = self._names.relation(parts[-2:])
+        relation = self._names.relation(parts)
         name = alias.name if alias is not None and alias.name else node.name
         if relation.view is not None:
             return self._view(relation, name, alias, scope)

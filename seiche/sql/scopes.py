@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from seiche.errors import AmbiguousColumn, DuplicateObject, UndefinedColumn, UndefinedTable, nearest
+from seiche.errors import AmbiguousColumn, DuplicateAlias, UndefinedColumn, UndefinedTable, nearest
 from seiche.sql.nodes import call, text, type_of, typed
 from seiche.types import SqlType, struct_of
 
@@ -50,7 +50,7 @@ class Scope:
 
     def add(self, variable: RangeVariable) -> None:
         if any(other.name == variable.name for other in self.variables):
-            raise DuplicateObject(
+            raise DuplicateAlias(
                 f'table name "{variable.name}" specified more than once', hint="Give one of them an alias."
             )
         self.variables.append(variable)

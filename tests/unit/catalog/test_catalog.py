@@ -11,9 +11,9 @@ from seiche.catalog.objects import CatalogObject, Database, ObjectKind, Schema, 
 from seiche.errors import (
     DependentObjects,
     DuplicateObject,
+    FeatureNotSupported,
     InvalidDefinition,
     InvariantError,
-    UndefinedDatabase,
     UndefinedFunction,
     UndefinedObject,
     UndefinedSchema,
@@ -96,8 +96,8 @@ def test_an_unknown_schema_in_a_name_is_told_apart_from_an_unknown_relation(harb
     assert caught.value.hint == 'Perhaps you meant "public".'
 
 
-def test_an_unknown_database_and_a_name_of_too_many_parts_are_refused(harbour: Catalog) -> None:
-    with pytest.raises(UndefinedDatabase, match='database "deb" does not exist'):
+def test_another_database_and_a_name_of_too_many_parts_are_refused(harbour: Catalog) -> None:
+    with pytest.raises(FeatureNotSupported, match='cross-database references are not implemented: "deb.public.ships"'):
         harbour.find(("deb", "public", "ships"))
     with pytest.raises(UndefinedTable, match="at most three parts"):
         harbour.find(("a", "b", "c", "d"))

@@ -9,8 +9,8 @@ from sqlglot import exp
 from seiche.errors import (
     AmbiguousColumn,
     DatatypeMismatch,
+    DuplicateAlias,
     DuplicateColumn,
-    DuplicateObject,
     FeatureNotSupported,
     GroupingError,
     InvalidDefinition,
@@ -213,7 +213,12 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
     ("SELECT x.id FROM ships", UndefinedTable, 'missing FROM-clause entry for table "x"'),
     ("SELECT * FROM shps", UndefinedTable, 'relation "shps" does not exist\nHINT: Perhaps you meant "ships".'),
     ("SELECT id FROM ships, berths", AmbiguousColumn, 'column reference "id" is ambiguous'),
-    ("SELECT * FROM ships, ships", DuplicateObject, 'table name "ships" specified more than once'),
+    (
+        "WITH a AS (SELECT 1), a AS (SELECT 2) SELECT * FROM a",
+        DuplicateAlias,
+        'WITH query name "a" specified more than once',
+    ),
+    ("SELECT * FROM ships, ships", DuplicateAlias, 'table name "ships" specified more than once'),
     ("SELECT nosuch(id) FROM ships", UndefinedFunction, "function nosuch(integer) does not exist"),
     ("SELECT lowr(name) FROM ships", UndefinedFunction, 'Perhaps you meant "lower"'),
     ("SELECT lower(id) FROM ships", UndefinedFunction, "function lower(integer) does not exist"),
