@@ -49,14 +49,12 @@ RELATION_LISTS = (
     ("table", "SHOW TABLES"),
     ("materialized view", "SHOW MATERIALIZED VIEWS"),
     ("view", "SHOW VIEWS"),
-    ("index", "SHOW INDEXES"),
 )
 
 _LISTS = {
     "dt": "SHOW TABLES",
     "dm": "SHOW MATERIALIZED VIEWS",
     "dv": "SHOW VIEWS",
-    "di": "SHOW INDEXES",
     "dn": "SHOW SCHEMAS",
     "du": "SHOW USERS",
 }
@@ -74,7 +72,6 @@ What exists (PATTERN: a name, with * for any characters)
   \dt [PATTERN]          tables
   \dm [PATTERN]          materialized views
   \dv [PATTERN]          views
-  \di [PATTERN]          indexes
   \dn [PATTERN]          schemas
   \du [PATTERN]          users
 
@@ -83,7 +80,6 @@ line, or cancels the statement that runs."""
 
 STATEMENTS = {
     "ALTER SYSTEM": "ALTER SYSTEM SET parameter { = | TO } { value | DEFAULT }",
-    "CREATE INDEX": "CREATE INDEX [ IF NOT EXISTS ] name ON relation ( column [, ...] )",
     "CREATE MATERIALIZED VIEW": "CREATE MATERIALIZED VIEW [ IF NOT EXISTS ] name [ ( column [, ...] ) ] AS query",
     "CREATE SCHEMA": "CREATE SCHEMA [ IF NOT EXISTS ] name",
     "CREATE TABLE": """CREATE TABLE [ IF NOT EXISTS ] name (
@@ -94,7 +90,7 @@ STATEMENTS = {
     "CREATE VIEW": "CREATE VIEW [ IF NOT EXISTS ] name [ ( column [, ...] ) ] AS query",
     "DELETE": "DELETE FROM table [ WHERE condition ] [ RETURNING expression [, ...] ]",
     "DESCRIBE": "DESCRIBE relation",
-    "DROP": """DROP { TABLE | MATERIALIZED VIEW | VIEW | INDEX | SCHEMA | USER }
+    "DROP": """DROP { TABLE | MATERIALIZED VIEW | VIEW | SCHEMA | USER }
     [ IF EXISTS ] name [, ...] [ CASCADE | RESTRICT ]""",
     "EXPLAIN": "EXPLAIN [ ( option [, ...] ) ] statement",
     "FLUSH": "FLUSH\n\nReturns when everything written before it is visible in every view.",
@@ -108,8 +104,8 @@ SELECT [ DISTINCT ] expression [ [ AS ] name ] [, ...]
     [ ORDER BY expression [ ASC | DESC ] [ NULLS { FIRST | LAST } ] [, ...] ] [ LIMIT n ] [ OFFSET n ]""",
     "SET": "SET variable { = | TO } { value | DEFAULT }",
     "SHOW": """SHOW { variable | ALL | PARAMETERS }
-SHOW { TABLES | MATERIALIZED VIEWS | VIEWS | INDEXES | SCHEMAS | USERS | JOBS } [ FROM schema ] [ LIKE pattern ]
-SHOW CREATE { TABLE | MATERIALIZED VIEW | VIEW | INDEX } name""",
+SHOW { TABLES | MATERIALIZED VIEWS | VIEWS | SCHEMAS | USERS | JOBS } [ FROM schema ] [ LIKE pattern ]
+SHOW CREATE { TABLE | MATERIALIZED VIEW | VIEW } name""",
     "UPDATE": """UPDATE table SET column = expression [, ...] [ WHERE condition ]
     [ RETURNING expression [, ...] ]""",
 }

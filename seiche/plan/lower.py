@@ -124,8 +124,6 @@ def _select(ast: exp.Select, schemas: Schemas) -> Plan:
         if ast.args.get(clause):
             raise _NotIncremental(code, sentence)
     distinct = ast.args.get("distinct")
-    if distinct is not None and distinct.args.get("on"):
-        raise _NotIncremental("distinct_on", "DISTINCT ON has no change rule yet.")
     inputs, places, conjuncts = _sources(ast, schemas)
     where = ast.args.get("where")
     if where is not None:
@@ -196,6 +194,8 @@ def _split(condition: exp.Expr) -> list[exp.Expr]:
 
 def _check_expression(root: exp.Expr) -> None:
     for node in root.walk():
+        if node.meta.get("distinct_on"):
+            raise _NotIncremental("distinct_on", "DISTINCT ON has no change rule yet.")
         if isinstance(node, exp.Window):
             raise _NotIncremental("window", "Window functions have no change rule yet.")
         if isinstance(node, (exp.Subquery, exp.Select, exp.Exists)) or (

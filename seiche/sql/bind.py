@@ -136,7 +136,7 @@ def bind_update(
     binder = QueryBinder(names, settings)
     scope, table = binder.target_scope(target, alias)
     _check_assignments(target, [name for name, _ in assignments])
-    expressions = binder.expressions(scope, Clause.VALUES)
+    expressions = binder.expressions(scope, Clause.UPDATE)
     new: dict[str, exp.Expr] = {}
     by_name = {column.name: column for column in target.columns}
     for name, value in assignments:

@@ -96,6 +96,7 @@ class Clause(Enum):
     ORDER = "ORDER BY"
     FROM = "functions in FROM"
     VALUES = "VALUES"
+    UPDATE = "UPDATE"
     LIMIT = "LIMIT"
     DEFAULT = "DEFAULT expressions"
     GENERATED = "column generation expressions"

@@ -845,6 +845,7 @@ class QueryBinder:
             order=exp.Order(expressions=ordering),
             over="OVER",
         )
+        number.meta["distinct_on"] = True  # planning tells why by the user's words
         taken = {column.alias.lower() for column in columns}
         rank = _unique("row_number", taken)
         outer_keys: list[exp.Expr] = []

@@ -299,6 +299,7 @@ def test_union_without_all_is_distinct_over_the_union(harbour: Harbour) -> None:
         ("SELECT s.name FROM ships s FULL JOIN arrivals a ON a.ship = s.id", "outer_join"),
         ("SELECT name FROM ships ORDER BY tons LIMIT 3", "limit"),
         ("SELECT name FROM ships OFFSET 3", "limit"),
+        ("SELECT DISTINCT ON (flag) flag, name FROM ships ORDER BY flag, tons DESC", "distinct_on"),
         ("SELECT name, row_number() OVER (PARTITION BY flag ORDER BY tons) AS n FROM ships", "window"),
         ("SELECT name FROM ships WHERE id IN (SELECT ship FROM arrivals)", "subquery"),
         ("SELECT name FROM ships s WHERE EXISTS (SELECT 1 FROM arrivals a WHERE a.ship = s.id)", "subquery"),
