@@ -176,8 +176,11 @@ class Ddl:
         return replace(view, id=existing.id)
 
     def explain(self, statement: ast.CreateMaterializedView) -> tuple[Fragment, ...]:
-        """The fragments that a view would have; internal relations have negative ids."""
-        plan = self._database.view_plan(statement, self._database.catalog, self._variables.search_path)
+        """The fragments that a view would have, after the checks of CREATE; internal relations have negative ids."""
+        name, schema = self._place(statement.name)
+        if not statement.if_not_exists:
+            self._refuse_taken(schema, name)
+        plan, _ = self._planned(statement)
         numbers = iter(range(-2, -10_000, -1))
         return cut(plan, RelationId(-1), lambda: RelationId(next(numbers)))
 
@@ -188,8 +191,15 @@ class Ddl:
         name, schema = self._place(statement.name)
         if statement.if_not_exists and self._exists(schema, name):
             return None, f'relation "{name}" already exists, skipping'
-        if self._exists(schema, name):
-            raise DuplicateObject(f'relation "{name}" already exists', hint="Drop it first, or choose another name.")
+        self._refuse_taken(schema, name)
+        plan, names = self._planned(statement)
+        view, internal = self._view_objects(statement, text, schema, name, plan, names)
+        backfill = self._run(self._adding_view(view, internal))
+        return backfill, None
+
+    def _planned(self, statement: ast.CreateMaterializedView) -> tuple[Plan, CatalogNames]:
+        """The plan of a view that may be created, and the names that it mentions; raises what is wrong with it."""
+        name = statement.name.name
         incremental = _options(statement.options)
         if statement.emit_on_window_close:
             raise FeatureNotSupported("EMIT ON WINDOW CLOSE is not supported yet")
@@ -213,9 +223,7 @@ class Ddl:
                 hint="Leave out incremental = 'strict' to accept that, or rewrite the query.",
             )
         self._check_hidden_names(plan)
-        view, internal = self._view_objects(statement, text, schema, name, plan, names)
-        backfill = self._run(self._adding_view(view, internal))
-        return backfill, None
+        return plan, names
 
     def _check_hidden_names(self, plan: Plan) -> None:
         visible = [field.name for field in plan.fields if not field.hidden]
@@ -448,6 +456,10 @@ class Ddl:
     def _exists(self, schema: str, name: str) -> bool:
         return self._database.catalog.try_find((schema, name)) is not None
 
+    def _refuse_taken(self, schema: str, name: str) -> None:
+        if self._exists(schema, name):
+            raise DuplicateObject(f'relation "{name}" already exists', hint="Drop it first, or choose another name.")
+
     def _place(self, name: ast.ObjectName) -> tuple[str, str]:
         """The name and the schema of something new."""
         if name.database is not None and name.database != "dev":
@@ -466,8 +478,8 @@ class Ddl:
         relation: RelationSchema | None,
         properties: dict[str, Any],
     ) -> CatalogObject:
-        if self._exists(schema, name) and kind is not ObjectKind.VIEW:
-            raise DuplicateObject(f'relation "{name}" already exists', hint="Drop it first, or choose another name.")
+        if kind is not ObjectKind.VIEW:
+            self._refuse_taken(schema, name)
         (number,) = self._database.store.allocate_ids(1)
         return CatalogObject(
             ObjectId(number),

@@ -187,6 +187,14 @@ def test_errors_read_as_recorded(session: Session, topic: str) -> None:
     check(f"errors/{topic}.txt", "\n\n".join(shown(session, statement) for statement in STATEMENTS[topic]))
 
 
+def test_explain_refuses_a_view_exactly_as_create_does(session: Session) -> None:
+    creates = [each for each in STATEMENTS["definitions"] if each.startswith("CREATE MATERIALIZED VIEW")]
+    assert creates
+    for statement in creates:
+        told = shown(session, f"EXPLAIN {statement}").partition("\n")[2]
+        assert told == shown(session, statement).partition("\n")[2], statement
+
+
 def test_no_recorded_errors_are_left_over() -> None:
     assert recorded("errors") == set(STATEMENTS)
 
