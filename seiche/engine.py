@@ -188,7 +188,6 @@ class Engine:
             maintenance,
             coordinator,
             state.catalog,
-            dict(state.settings),
         )
         self._start(state)
 

@@ -44,6 +44,7 @@ MIGRATION_LOCK = 0x5E1C4E  # PostgreSQL's advisory lock while the tables are cre
 
 _BEGIN = "seiche_begin"  # execution option: how a SQLite transaction begins
 _DISK_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
+_READING_PRAGMAS = (f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}", "PRAGMA query_only = ON")
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}",
     "PRAGMA journal_mode = WAL",
@@ -53,20 +54,26 @@ _PRAGMAS = (
 
 
 class MetadataDatabase:
-    """Transactions on one metadata database. Safe to use from several threads."""
+    """Transactions on one metadata database. Safe to use from several threads.
 
-    def __init__(self, url: URL) -> None:
+    One that is `read_only` has `read` alone.
+    """
+
+    def __init__(self, url: URL, *, read_only: bool = False) -> None:
         self.url = url
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._writing = threading.Lock()
         if self.is_sqlite:
             self._engine = sa.create_engine(url)
-            sa.event.listen(self._engine, "connect", _prepare_sqlite)
+            sa.event.listen(self._engine, "connect", _prepare_sqlite_reader if read_only else _prepare_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
             self._reader = self._engine.execution_options(**{_BEGIN: "BEGIN"})
         else:
             # A process that vanished in the middle must not keep its locks, nor let us wait for them for ever.
-            limits = f"-c idle_in_transaction_session_timeout={IDLE_TIMEOUT_S}s -c lock_timeout={BUSY_TIMEOUT_S}s"
+            reading = "-c default_transaction_read_only=on " if read_only else ""
+            limits = (
+                f"{reading}-c idle_in_transaction_session_timeout={IDLE_TIMEOUT_S}s -c lock_timeout={BUSY_TIMEOUT_S}s"
+            )
             options = f"{url.query.get('options', '')} {limits}".strip()
             # A pooled connection may have died with a restart of the server: ask before use.
             self._engine = sa.create_engine(
@@ -75,15 +82,18 @@ class MetadataDatabase:
             self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ")
 
     @staticmethod
-    def connect(address: str) -> MetadataDatabase:
-        """Opens the database, without creating its tables yet; SQLite's folder is made if need be."""
+    def connect(address: str, *, read_only: bool = False) -> MetadataDatabase:
+        """Opens the database, without creating its tables yet; SQLite's folder is made if need be.
+
+        One that is opened `read_only` has to exist, and nothing in it can change.
+        """
         url = _parsed(address)
-        database = MetadataDatabase(url)
-        if database.is_sqlite:
+        database = MetadataDatabase(url, read_only=read_only)
+        if database.is_sqlite and not read_only:
             assert url.database is not None
             _make_folder(Path(url.database).parent)
         try:
-            with database._engine.begin():
+            with (database._reader if read_only else database._engine).begin():
                 pass  # to begin a transaction that may write is to see whether one can
         except DBAPIError as error:
             database.close()
@@ -212,15 +222,20 @@ class MetadataDatabase:
         with self.write() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
-            found = _format_of(connection)
-            if found > FORMAT:
-                raise self._too_new(connection, found)
+            found = self.known_format(connection)
             if found < FORMAT:
                 _run_migrations(connection)
                 done = {"format": FORMAT, "seiche_version": _seiche_version(), "migrated_ms": now_ms}
                 connection.execute(sa.insert(tables.history), done)
             if found == 0:
                 fill(connection)
+
+    def known_format(self, connection: Connection) -> int:
+        """The format of the tables, 0 where there are none; raises MetadataVersionError for one of the future."""
+        found = _format_of(connection)
+        if found > FORMAT:
+            raise self._too_new(connection, found)
+        return found
 
     def _too_new(self, connection: Connection, found: int) -> MetadataVersionError:
         writer = connection.execute(
@@ -270,6 +285,12 @@ def _make_folder(folder: Path) -> None:
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None  # transactions begin where we say so, not before the first change
     for pragma in _PRAGMAS:
+        connection.execute(pragma)
+
+
+def _prepare_sqlite_reader(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
+    for pragma in _READING_PRAGMAS:
         connection.execute(pragma)
 
 

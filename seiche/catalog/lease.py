@@ -46,14 +46,7 @@ class LeaseHolder:
 
 def acquire(connection: Connection, name: str, holder: LeaseHolder, ttl_ms: int, now_ms: int) -> str:
     """Takes the lease and returns its token, or raises LeaseHeld. `name` is the database, for the message."""
-    held = _held(connection)
-    if held.token != FREE and held.expires_ms > now_ms and _may_be_alive(held):
-        raise LeaseHeld(
-            f'metadata database "{name}" is in use by process {held.pid} on host "{held.host}"',
-            detail=f"{held.label} has been running there since {_moment(held.started_ms)}. "
-            f"Its lease lasts until {_moment(held.expires_ms)} unless it is renewed.",
-            hint="Stop that process or connect to it, or use another data folder.",
-        )
+    _refuse(_held(connection), name, now_ms)
     token = uuid4().hex
     _write(
         connection,
@@ -67,6 +60,21 @@ def acquire(connection: Connection, name: str, holder: LeaseHolder, ttl_ms: int,
         expires_ms=now_ms + ttl_ms,
     )
     return token
+
+
+def refuse_if_held(connection: Connection, name: str, now_ms: int) -> None:
+    """Raises LeaseHeld while a process has the lease; only looks, and locks nothing."""
+    _refuse(connection.execute(sa.select(_TABLE).where(_TABLE.c.id == _ROW)).one(), name, now_ms)
+
+
+def _refuse(held: Row[Any], name: str, now_ms: int) -> None:
+    if held.token != FREE and held.expires_ms > now_ms and _may_be_alive(held):
+        raise LeaseHeld(
+            f'metadata database "{name}" is in use by process {held.pid} on host "{held.host}"',
+            detail=f"{held.label} has been running there since {_moment(held.started_ms)}. "
+            f"Its lease lasts until {_moment(held.expires_ms)} unless it is renewed.",
+            hint="Stop that process or connect to it, or use another data folder.",
+        )
 
 
 def renew(connection: Connection, name: str, token: str, ttl_ms: int, now_ms: int) -> None:

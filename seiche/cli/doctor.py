@@ -1,8 +1,7 @@
 """`seiche doctor`: whether the surroundings are fit to run in, one line a check, and what to do where not.
 
-Each check is a function from the config to a `Finding`. None of them starts Spark. The one of the metadata
-database opens it as the engine would, which creates or migrates its tables, and holds its lease for a moment; a
-SQLite file that does not exist yet is left alone.
+Each check is a function from the config to a `Finding`. None of them starts Spark, and none changes anything: they
+may run beside an engine that uses the same folder.
 """
 
 from __future__ import annotations
@@ -179,30 +178,24 @@ def check_folder(config: Config) -> Finding:
 
 
 def check_metadata(config: Config) -> Finding:
-    """Opens the metadata database and asks for the lease, which nobody has if the database is free."""
+    """Looks into the metadata database: its version, and whether a process has it."""
     address = config.metadata_address
     shown = {name: str(value) for name, value, _, _ in config.items()}["metadata"]
     if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).exists():
         return Finding(State.OK, f"{shown} will be created")
     # Late, so that a missing package is reported by the check above instead of breaking this command.
-    from seiche.catalog.lease import LeaseHolder
-    from seiche.catalog.store import MetadataStore
+    from seiche.catalog.look import look
 
-    clock = SystemClock()
     try:
-        store = MetadataStore.open(address, clock=clock)
-    except SeicheError as error:
-        return Finding(State.FAIL, _sentence(error), error.hint or "")
-    try:
-        store.acquire_lease(LeaseHolder.this_process(clock.now_ms(), "seiche doctor"), 1_000)
-        store.release_lease()
+        sight = look(address, clock=SystemClock())
     except LeaseHeld as error:
         return Finding(State.WARN, _sentence(error), error.hint or "")
     except SeicheError as error:
         return Finding(State.FAIL, _sentence(error), error.hint or "")
-    finally:
-        store.close()
-    return Finding(State.OK, f"{shown} opens and is free")
+    if sight.is_current:
+        return Finding(State.OK, f"{shown} opens and is free")
+    what = "be migrated" if sight.format else "get its tables"
+    return Finding(State.OK, f"{shown} opens and is free, and will {what} at the next start")
 
 
 CHECKS: tuple[tuple[str, Check], ...] = (

@@ -110,7 +110,6 @@ class Database:
     maintenance: Maintenance
     coordinator: Coordinator
     catalog: Catalog
-    settings: dict[str, str]
     backfills: dict[JobId, SnapshotBackfill] = field(default_factory=dict)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None

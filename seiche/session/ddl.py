@@ -27,7 +27,7 @@ from seiche.model import EPOCH, OP, ROW_ID, VNODE, Column, JobId, ObjectId, Rela
 from seiche.plan.algebra import Plan, Recompute
 from seiche.plan.fragments import Fragment, count_internal, cut
 from seiche.session.database import PLAN_VERSION, Database
-from seiche.session.names import CatalogNames
+from seiche.session.names import CATALOG_KINDS, CatalogNames
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression, bind_query
@@ -37,17 +37,6 @@ from seiche.stream.view import ViewJob
 from seiche.types import BIGINT, Kind
 
 RESERVED_COLUMNS = (VNODE, OP, EPOCH, ROW_ID)
-
-_KINDS = {
-    ast.ObjectKind.TABLE: ObjectKind.TABLE,
-    ast.ObjectKind.VIEW: ObjectKind.VIEW,
-    ast.ObjectKind.MATERIALIZED_VIEW: ObjectKind.MATERIALIZED_VIEW,
-    ast.ObjectKind.INDEX: ObjectKind.INDEX,
-    ast.ObjectKind.SOURCE: ObjectKind.SOURCE,
-    ast.ObjectKind.SINK: ObjectKind.SINK,
-    ast.ObjectKind.FUNCTION: ObjectKind.FUNCTION,
-    ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,8 +344,8 @@ class Ddl:
                         continue
                     self._change(lambda catalog, name=each.name: catalog.without_user(name))  # type: ignore[misc]
                 return notices
-            case kind if kind in _KINDS:
-                wanted = _KINDS[kind]
+            case kind if kind in CATALOG_KINDS:
+                wanted = CATALOG_KINDS[kind]
             case kind:
                 raise FeatureNotSupported(f"DROP {kind.value.upper()} is not supported yet")
         targets = []
@@ -422,7 +411,7 @@ class Ddl:
         self._change(lambda current: current.without_schema(name))
 
     def rename(self, statement: ast.Rename) -> None:
-        kind = _KINDS.get(statement.kind)
+        kind = CATALOG_KINDS.get(statement.kind)
         if kind is None:
             raise FeatureNotSupported(f"ALTER {statement.kind.value.upper()} RENAME is not supported yet")
         found = self._database.catalog.find(

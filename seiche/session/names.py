@@ -1,4 +1,4 @@
-"""Names in a query, looked up in the catalog."""
+"""Names in a statement, looked up in the catalog; and which kinds of objects a statement can name there."""
 
 from __future__ import annotations
 
@@ -9,11 +9,23 @@ from seiche.catalog.objects import DEFAULT_DATABASE, CatalogObject, ObjectKind, 
 from seiche.catalog.system_views import SCHEMA as SYSTEM_SCHEMA
 from seiche.catalog.system_views import SYSTEM_VIEWS, system_view
 from seiche.errors import InvariantError, ObjectNotReady, WrongObjectType
+from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation
 from seiche.sql.parse import parse
-from seiche.sql.statements import CreateView
 
 SYSTEM_SOURCE = "system_"
+# What a statement's words name in the catalog; schemas, users and databases are no objects there.
+CATALOG_KINDS = {
+    ast.ObjectKind.TABLE: ObjectKind.TABLE,
+    ast.ObjectKind.VIEW: ObjectKind.VIEW,
+    ast.ObjectKind.MATERIALIZED_VIEW: ObjectKind.MATERIALIZED_VIEW,
+    ast.ObjectKind.INDEX: ObjectKind.INDEX,
+    ast.ObjectKind.SOURCE: ObjectKind.SOURCE,
+    ast.ObjectKind.SINK: ObjectKind.SINK,
+    ast.ObjectKind.FUNCTION: ObjectKind.FUNCTION,
+    ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
+}
+
 _READABLE = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.VIEW)
 
 
@@ -44,7 +56,7 @@ class CatalogNames:
     def _bound(self, item: CatalogObject) -> BoundRelation:
         if item.kind is ObjectKind.VIEW:
             (parsed,) = parse(item.definition)
-            if not isinstance(parsed.statement, CreateView):
+            if not isinstance(parsed.statement, ast.CreateView):
                 raise InvariantError(f"{item} is not defined by CREATE VIEW")
             return BoundRelation(item.id, item.name, item.columns, parsed.statement.query.tree, f"r{item.id}")
         if item.status is ObjectStatus.CREATING:

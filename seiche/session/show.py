@@ -10,6 +10,7 @@ from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.errors import FeatureNotSupported
 from seiche.session.database import Database
+from seiche.session.names import CATALOG_KINDS
 from seiche.session.result import Result
 from seiche.session.variables import VARIABLES, Variables
 from seiche.sql import statements as ast
@@ -28,15 +29,6 @@ _LISTED = {
     ast.Listing.FUNCTIONS: ObjectKind.FUNCTION,
     ast.Listing.SUBSCRIPTIONS: ObjectKind.SUBSCRIPTION,
     ast.Listing.INTERNAL_TABLES: ObjectKind.INTERNAL,
-}
-
-_KINDS = {
-    ast.ObjectKind.TABLE: ObjectKind.TABLE,
-    ast.ObjectKind.VIEW: ObjectKind.VIEW,
-    ast.ObjectKind.MATERIALIZED_VIEW: ObjectKind.MATERIALIZED_VIEW,
-    ast.ObjectKind.INDEX: ObjectKind.INDEX,
-    ast.ObjectKind.SOURCE: ObjectKind.SOURCE,
-    ast.ObjectKind.SINK: ObjectKind.SINK,
 }
 
 
@@ -127,7 +119,7 @@ def _notes(in_key: bool, nullable: bool, default: str | None, generated: str | N
 
 
 def show_create(database: Database, variables: Variables, statement: ast.ShowCreate) -> Result:
-    kind = _KINDS.get(statement.kind)
+    kind = CATALOG_KINDS.get(statement.kind)
     if kind is None:
         raise FeatureNotSupported(f"SHOW CREATE {statement.kind.value.upper()} is not supported yet")
     item = database.catalog.find(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import functions as F
 
-from seiche.model import VNODE, VNODES, Base, DataFile, Epoch, Segment
+from seiche.model import VNODE, VNODES, Base, DataFile
 from seiche.storage.base import IcebergBases
 from seiche.storage.files import DataFolder, new_base_folder
 from seiche.storage.relation import RelationReader
@@ -54,8 +54,3 @@ def fold(version: RelationVersion, reader: RelationReader, folder: DataFolder, b
         files.append(DataFile(path, rows, size, number * width, (number + 1) * width - 1))
     snapshot = bases.replace_files(version.relation, version.schema, [file.path for file in files])
     return Base(version.relation, snapshot, version.epoch, tuple(files))
-
-
-def folded(segments: tuple[Segment, ...], epoch: Epoch) -> list[Segment]:
-    """The segments that a base as of `epoch` holds wholly."""
-    return [segment for segment in segments if segment.epoch_hi <= epoch]

@@ -193,14 +193,6 @@ class Versions:
             entry.segments.append(new)
             entry.segments.sort(key=lambda segment: (segment.epoch_lo, segment.path))
 
-    def add_committed(self, segments: Iterable[Segment]) -> None:
-        """Registers segments that became durable outside the main graph's epochs."""
-        with self._lock:
-            for segment in segments:
-                entry = self._entries[segment.relation]
-                entry.segments.append(segment)
-                entry.segments.sort(key=lambda segment: (segment.epoch_lo, segment.path))
-
     def forget_segments(self, paths: Iterable[str]) -> None:
         with self._lock:
             gone = set(paths)

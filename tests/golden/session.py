@@ -45,6 +45,5 @@ def harbour_session() -> Session:
         maintenance=absent,
         coordinator=absent,
         catalog=harbour.catalog,
-        settings={},
     )
     return Session(database)

@@ -26,6 +26,8 @@ from seiche import types
 from seiche.catalog import rows, tables
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint, Event, VnodeProgress
+from seiche.catalog.database import MetadataDatabase
+from seiche.catalog.look import Sight, look
 from seiche.catalog.objects import CatalogObject, Database, ObjectKind, ObjectStatus, Schema, User
 from seiche.catalog.store import LeaseHolder, MetadataStore
 from seiche.clock import SimulatedClock
@@ -461,6 +463,18 @@ class MetadataStoreContract:
             second.acquire_lease(HOLDER, TTL_MS)
         clock.advance(1)
         second.acquire_lease(HOLDER, TTL_MS)
+
+    def test_looking_neither_makes_tables_nor_takes_the_lease(self, address: str, clock: SimulatedClock) -> None:
+        MetadataDatabase.connect(address).close()
+        assert look(address, clock=clock) == Sight(0)
+        assert look(address, clock=clock) == Sight(0)
+        store = MetadataStore.open(address, clock=clock)
+        assert look(address, clock=clock).is_current
+        store.acquire_lease(HOLDER, TTL_MS)
+        with pytest.raises(LeaseHeld, match="is in use by process"):
+            look(address, clock=clock)
+        store.renew_lease()
+        store.close()
 
     def test_a_renewed_lease_lasts_longer(
         self, store: MetadataStore, open_store: Callable[[], MetadataStore], clock: SimulatedClock

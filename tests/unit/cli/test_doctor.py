@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from seiche.catalog.lease import LeaseHolder
 from seiche.catalog.store import MetadataStore
+from seiche.catalog.tables import VERSION_TABLE
 from seiche.cli import doctor
 from seiche.cli.doctor import State
 from seiche.clock import SystemClock
@@ -97,6 +99,30 @@ def test_a_database_in_use_is_reported_with_its_holder(tmp_path: Path) -> None:
     assert "seiche sql" in finding.fact
     store.release_lease()
     store.close()
+
+
+def test_looking_at_the_metadata_changes_nothing(tmp_path: Path) -> None:
+    config = Config(data_dir=tmp_path)
+    (tmp_path / "meta.db").touch()
+    finding = doctor.check_metadata(config)
+    assert finding.state is State.OK
+    assert "will get its tables at the next start" in finding.fact
+    assert (tmp_path / "meta.db").read_bytes() == b""
+    MetadataStore.open(config.metadata_address, clock=SystemClock()).close()
+    before = (tmp_path / "meta.db").read_bytes()
+    assert doctor.check_metadata(config).state is State.OK
+    assert (tmp_path / "meta.db").read_bytes() == before
+
+
+def test_metadata_of_a_newer_version_fails(tmp_path: Path) -> None:
+    config = Config(data_dir=tmp_path)
+    MetadataStore.open(config.metadata_address, clock=SystemClock()).close()
+    with sqlite3.connect(tmp_path / "meta.db") as connection:
+        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '99'")
+    connection.close()
+    finding = doctor.check_metadata(config)
+    assert finding.state is State.FAIL
+    assert "format 99" in finding.fact
 
 
 def test_a_file_that_is_no_database_fails(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from seiche.model import Base, DataFile, Epoch, Pin, RelationId
 from seiche.storage.base import IcebergBases
 from seiche.storage.files import DataFolder
-from seiche.storage.fold import FoldPolicy, folded
+from seiche.storage.fold import FoldPolicy
 from seiche.storage.retention import Pins, Trash, sweep, sweep_late, unneeded_segments
 from seiche.storage.segments import SegmentCache, SegmentWriter
 from seiche.storage.versions import RelationVersion, Versions
@@ -129,7 +129,7 @@ def test_the_sweep_deletes_what_nobody_knows_and_nothing_else(tmp_path: Path) ->
     versions = Versions()
     versions.add_relation(SHIPS, SHIP)
     kept = writer.write_stamped(SHIPS, SHIP, changes(SHIP, (1, "Ada", 1)), Epoch(3), Epoch(3))
-    versions.add_committed([kept])
+    versions.stage([kept])
     put(folder, "r7/base/a.parquet")
     rows, size = folder.footer("r7/base/a.parquet")
     versions.set_base(Base(SHIPS, None, Epoch(2), (DataFile("r7/base/a.parquet", rows, size, 0, 255),)))
@@ -179,8 +179,3 @@ def test_a_fold_pays_when_the_log_is_large_enough_in_itself_and_beside_the_base(
         RelationId(SHIPS), SHIP, Epoch(9), base(SHIPS, 1, "a", rows=base_rows), (segment(SHIPS, 2, rows=log_rows),)
     )
     assert FoldPolicy(ratio=0.5, rows_min=100).wants(version) is wanted
-
-
-def test_a_base_holds_the_segments_that_end_at_its_epoch() -> None:
-    log = (segment(SHIPS, 1), segment(SHIPS, 2, 3), segment(SHIPS, 3, 4))
-    assert folded(log, Epoch(3)) == list(log[:2])

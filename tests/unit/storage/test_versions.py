@@ -44,7 +44,7 @@ def test_an_epoch_before_the_fold_cannot_be_read(versions: Versions) -> None:
 
 
 def test_a_segment_of_several_epochs_is_part_of_a_version_that_cuts_it(versions: Versions) -> None:
-    versions.add_committed([segment(ARRIVALS, 3, 9)])
+    versions.replace_segments([], segment(ARRIVALS, 3, 9))
     assert spans(versions.at(ARRIVALS, Epoch(5)).segments) == [(3, 9)]
     assert spans(versions.at(ARRIVALS, Epoch(2)).segments) == []
     versions.set_base(base(ARRIVALS, 6))
@@ -130,7 +130,8 @@ def test_after_the_hand_over_the_main_graph_publishes_it(versions: Versions) -> 
 
 
 def test_the_log_between_two_epochs_is_every_segment_that_holds_some_of_it(versions: Versions) -> None:
-    versions.add_committed([segment(ARRIVALS, 3, 6), segment(ARRIVALS, 7, 8)])
+    for joined in (segment(ARRIVALS, 3, 6), segment(ARRIVALS, 7, 8)):
+        versions.replace_segments([], joined)
     assert spans(versions.between(ARRIVALS, Epoch(5), Epoch(7))) == [(3, 6), (7, 8)]
     assert spans(versions.between(ARRIVALS, Epoch(6), Epoch(7))) == [(7, 8)]
     assert spans(versions.between(ARRIVALS, Epoch(8), Epoch(9))) == []
