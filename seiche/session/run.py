@@ -190,7 +190,7 @@ class Session:
                 return Result("FLUSH")
             case ast.Wait():
                 for backfill in list(self._database.backfills.values()):
-                    self._wait(backfill.done)
+                    self._wait(backfill.done, owned=False)
                 return Result("WAIT")
             case ast.Recover() | ast.CancelJobs():
                 return self._job_control(statement)
@@ -335,7 +335,7 @@ class Session:
         if backfill is None or self.variables.is_on("background_ddl"):
             return Result("CREATE_MATERIALIZED_VIEW")
         try:
-            self._wait(backfill.done)
+            self._wait(backfill.done, owned=False)
         except SeicheError:
             self._abandon(backfill)
             raise
@@ -419,8 +419,8 @@ class Session:
         if notice is not None:
             self._notices.append(notice)
 
-    def _wait(self, future: Future[Any]) -> Any:
-        """The future's value; a cancelled statement stops waiting."""
+    def _wait(self, future: Future[Any], *, owned: bool = True) -> Any:
+        """The future's value. A cancelled statement stops waiting, and takes back what is its own (`owned`)."""
         while True:
             try:
                 return future.result(timeout=_POLL_SECONDS)
@@ -430,7 +430,7 @@ class Session:
                 try:
                     self._stop_if_told()
                 except QueryCanceled as told:
-                    if future.cancel():
+                    if not owned or future.cancel():
                         raise
                     detail = "An epoch had taken it up already: what it asked for may still happen."
                     raise QueryCanceled(told.message, detail=detail) from None

@@ -16,7 +16,7 @@ import itertools
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -62,10 +62,15 @@ class DataFolder:
             parent = target.rpartition("/")[0]
             if self._local and not os.path.isdir(parent):
                 os.makedirs(parent, exist_ok=True)
-            with self._fs.open_output_stream(target) as sink:
-                pq.write_table(table, sink, compression="zstd", store_schema=False)
-            if self._local:
-                _fsync(target)
+            try:
+                with self._fs.open_output_stream(target) as sink:
+                    pq.write_table(table, sink, compression="zstd", store_schema=False)
+                if self._local:
+                    _fsync(target)
+            except BaseException:
+                with suppress(OSError):  # half a file; what cannot be deleted now the next start sweeps
+                    self._fs.delete_file(target)
+                raise
             return int(self._fs.get_file_info(target).size)
 
     def read_table(self, path: str) -> pa.Table:
@@ -148,9 +153,13 @@ def relation_folder(relation: RelationId) -> str:
     return f"r{relation}"
 
 
+def segment_folder(relation: RelationId) -> str:
+    return f"{relation_folder(relation)}/seg"
+
+
 def new_segment_path(relation: RelationId, epoch: Epoch, *, folder: bool = False) -> str:
     """A path never used before. Names sort by epoch, which helps whoever looks into the folder."""
-    return f"{relation_folder(relation)}/seg/{_new_name(epoch)}" + ("" if folder else ".parquet")
+    return f"{segment_folder(relation)}/{_new_name(epoch)}" + ("" if folder else ".parquet")
 
 
 def new_base_folder(relation: RelationId, epoch: Epoch) -> str:

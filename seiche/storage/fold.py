@@ -16,7 +16,7 @@ from seiche.model import VNODE, VNODES, Base, DataFile
 from seiche.storage.base import IcebergBases
 from seiche.storage.files import DataFolder, new_base_folder
 from seiche.storage.relation import RelationReader
-from seiche.storage.segments import write_parquet
+from seiche.storage.segments import whole_or_nothing, write_parquet
 from seiche.storage.versions import RelationVersion
 
 ROWS_PER_SLICE = 1_000_000
@@ -42,15 +42,16 @@ def fold(version: RelationVersion, reader: RelationReader, folder: DataFolder, b
     target = new_base_folder(version.relation, version.epoch)
     sliced = reader.exact(version).repartitionById(slices, F.expr(f"cast(`{VNODE}` div {width} as int)"))
     sliced = sliced.sortWithinPartitions(*(f"`{name}`" for name in version.schema.key))
-    write_parquet(sliced, folder.location(target))
     files = []
-    for path in folder.parts(target):
-        rows, size = folder.footer(path)
-        if rows == 0:
-            folder.delete(path)
-            continue
-        # Spark names its files part-<task>-…; the task's number is the slice.
-        number = int(path.rpartition("/")[2].split("-")[1])
-        files.append(DataFile(path, rows, size, number * width, (number + 1) * width - 1))
+    with whole_or_nothing(folder, target):
+        write_parquet(sliced, folder.location(target))
+        for path in folder.parts(target):
+            rows, size = folder.footer(path)
+            if rows == 0:
+                folder.delete(path)
+                continue
+            # Spark names its files part-<task>-…; the task's number is the slice.
+            number = int(path.rpartition("/")[2].split("-")[1])
+            files.append(DataFile(path, rows, size, number * width, (number + 1) * width - 1))
     snapshot = bases.replace_files(version.relation, version.schema, [file.path for file in files])
     return Base(version.relation, snapshot, version.epoch, tuple(files))

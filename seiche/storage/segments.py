@@ -7,8 +7,11 @@ checkpoint that registers it.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,9 @@ from pyspark.sql import functions as F
 from seiche.errors import DiskFull, StorageUnavailable
 from seiche.model import EPOCH, OP, DataFile, Epoch, RelationId, RelationSchema, Segment
 from seiche.storage.changes import arrow_schema, spark_ddl
-from seiche.storage.files import DataFolder, new_segment_path
+from seiche.storage.files import DataFolder, new_segment_path, segment_folder
+
+log = logging.getLogger(__name__)
 
 
 class SegmentCache:
@@ -107,14 +112,15 @@ class SegmentWriter:
         """As `write_frame`, for rows that carry `_epoch` themselves."""
         folder = new_segment_path(relation, epoch_hi, folder=True)
         shaped = frame.selectExpr(*stored_columns(schema))
-        write_parquet(shaped, self._folder.location(folder))
         segments = []
-        for path in self._folder.parts(folder):
-            rows, size = self._folder.footer(path)
-            if rows:
-                segments.append(Segment(relation, path, epoch_lo, epoch_hi, rows, size, fresh))
-            else:
-                self._folder.delete(path)
+        with whole_or_nothing(self._folder, folder):
+            write_parquet(shaped, self._folder.location(folder))
+            for path in self._folder.parts(folder):
+                rows, size = self._folder.footer(path)
+                if rows:
+                    segments.append(Segment(relation, path, epoch_lo, epoch_hi, rows, size, fresh))
+                else:
+                    self._folder.delete(path)
         return segments
 
     def join(self, schema: RelationSchema, segments: list[Segment]) -> Segment:
@@ -157,6 +163,35 @@ class SegmentWriter:
 
     def forget(self, segment: Segment) -> None:
         self._cache.drop(segment.path)
+
+    def remove(self, segments: Iterable[Segment]) -> None:
+        """Deletes what was written and will never be registered; nobody may be reading it.
+
+        What cannot be deleted now the next start sweeps.
+        """
+        for segment in segments:
+            self.forget(segment)
+            folder = segment.path.rpartition("/")[0]
+            try:
+                self._folder.delete(segment.path)
+                if folder != segment_folder(segment.relation):
+                    self._folder.remove_empty_folders(folder)
+            except StorageUnavailable as error:
+                log.info("%s; the next start sweeps it", error.message)
+
+
+@contextmanager
+def whole_or_nothing(folder: DataFolder, path: str) -> Iterator[None]:
+    """Around the writing of a folder of files: one that fails leaves none of them.
+
+    A task that Spark has not stopped yet may still write one; that, and what cannot be deleted now, is swept later.
+    """
+    try:
+        yield
+    except BaseException:
+        with suppress(StorageUnavailable):
+            folder.delete_folder(path)
+        raise
 
 
 def stored_columns(schema: RelationSchema) -> list[str]:

@@ -66,9 +66,7 @@ class Checkpoints:
         self._in_doubt = None
         lost = self._versions.discard()
         self._reading.close()
-        for segment in lost:
-            self._writer.forget(segment)
-        self._trash.add(segment.path for segment in lost)
+        self._writer.remove(lost)
 
     def committed_epoch(self) -> Epoch:
         epoch = self._store.committed_epoch()

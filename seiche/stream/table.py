@@ -138,8 +138,7 @@ class TableJob:
         return Outcome(changes={self.relation: changes} if changes else {}, replies=replies)
 
     def _forget_staged(self) -> None:
-        for segment in self.runtime.versions.discard([self.relation]):
-            self.runtime.writer.forget(segment)
+        self.runtime.writer.remove(self.runtime.versions.discard([self.relation]))
 
     # --- rows on the driver --------------------------------------------------------------------------
 

@@ -13,7 +13,9 @@ for nothing but the hand-over, which replays the last few changes only.
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -37,6 +39,7 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 CATCH_UP_ROUNDS_MAX = 20
+CANCEL_AGAIN_SECONDS = 0.2
 
 
 class Phase(Enum):
@@ -87,6 +90,7 @@ class SnapshotBackfill:
         self.state = state
         self.phase = Phase.SNAPSHOT if state.as_of is None else Phase.LOG
         self.done: Future[None] = Future()
+        self.done.set_running_or_notify_cancel()  # who stops waiting does not stop it: that is what `cancel` does
         self._runtime = runtime
         self._store = store
         self._pins = pins
@@ -103,9 +107,13 @@ class SnapshotBackfill:
     def cancel(self, timeout: float | None = None) -> None:
         """Asks the backfill to stop, and waits until it no longer touches anything."""
         self._cancelled.set()
-        self._runtime.spark.sparkContext.cancelJobGroup(self._group)
-        if self._thread is not threading.current_thread() and self._thread.is_alive():
-            self._thread.join(timeout)
+        limit = time.monotonic() + timeout if timeout is not None else math.inf
+        while True:
+            # Again and again, since a job that is only being planned cannot be cancelled yet.
+            self._runtime.spark.sparkContext.cancelJobGroup(self._group)
+            if self._thread is threading.current_thread() or not self._thread.is_alive() or time.monotonic() > limit:
+                return
+            self._thread.join(CANCEL_AGAIN_SECONDS)
 
     @property
     def progress(self) -> str:
@@ -220,10 +228,7 @@ class SnapshotBackfill:
 
     def _undo_step(self) -> None:
         self._runtime.versions.set_independent(self.job.outputs, True)
-        lost = self._runtime.versions.discard(self.job.outputs)
-        for segment in lost:
-            self._runtime.writer.forget(segment)
-        self._trash.add(segment.path for segment in lost)
+        self._runtime.writer.remove(self._runtime.versions.discard(self.job.outputs))
 
     def _as_of(self) -> Epoch:
         return self.state.as_of if self.state.as_of is not None else self.state.pinned
@@ -247,7 +252,7 @@ class HandOver:
             self.backfill.replay(barrier.previous)
             part, on_publish = self.publish(barrier)
         except BaseException:
-            self.runtime.versions.discard(job.outputs)
+            self.runtime.writer.remove(self.runtime.versions.discard(job.outputs))
             raise
         # From here on what it staged belongs to the main graph's epoch, and so does undoing it.
         self.runtime.versions.set_independent(job.outputs, False)

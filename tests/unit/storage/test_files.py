@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from seiche.errors import FolderNotUsable, StorageUnavailable
+from seiche.errors import DiskFull, FolderNotUsable, StorageUnavailable
 from seiche.model import Base, DataFile, Epoch, RelationId, Segment
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.changes import arrow_schema
@@ -117,6 +121,57 @@ def test_a_segment_is_remembered_until_it_is_forgotten_and_read_again_then(write
     assert writer.remembered(made) is None
     assert writer.load(made, SHIP).num_rows == 1
     assert writer.remembered(made) is not None
+
+
+def test_removed_segments_leave_neither_file_nor_folder_nor_memory(writer: SegmentWriter, folder: DataFolder) -> None:
+    made = writer.write_stamped(SHIPS, SHIP, changes(SHIP, (1, "Ada", 1)), Epoch(9), Epoch(9))
+    kept = writer.write_stamped(SHIPS, SHIP, changes(SHIP, (2, "Eve", 1)), Epoch(9), Epoch(9))
+    of_executors = replace(made, path="r7/seg/9-of-executors/part-0.parquet")
+    folder.write_table(of_executors.path, changes(SHIP, (3, "Ida", 1)))
+    writer.remove([made, of_executors, replace(made, path="r7/seg/gone-already.parquet")])
+    assert folder.walk() == [kept.path]
+    assert writer.remembered(made) is None
+    assert not Path(folder.location("r7/seg/9-of-executors")).exists()
+
+
+class BrokenFrame:
+    """A frame of Spark whose job fails after its first task: what that one wrote is there already."""
+
+    def selectExpr(self, *_: str) -> BrokenFrame:  # noqa: N802  Spark's name
+        return self
+
+    @property
+    def write(self) -> BrokenFrame:
+        return self
+
+    def options(self, **_: str) -> BrokenFrame:
+        return self
+
+    def mode(self, _: str) -> BrokenFrame:
+        return self
+
+    def parquet(self, location: str) -> None:
+        Path(location).mkdir(parents=True)
+        (Path(location) / "part-00000.parquet").write_bytes(b"rows")
+        raise RuntimeError("[DIVIDE_BY_ZERO] Division by zero.")
+
+
+def test_a_write_by_executors_that_fails_leaves_no_files(writer: SegmentWriter, folder: DataFolder) -> None:
+    broken: Any = BrokenFrame()
+    with pytest.raises(RuntimeError, match="DIVIDE_BY_ZERO"):
+        writer.write_frame_stamped(SHIPS, SHIP, broken, Epoch(9), Epoch(9))
+    assert folder.walk() == []
+
+
+def test_a_file_that_cannot_be_finished_is_not_left_half(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_table: pa.Table, sink: Any, **_: Any) -> None:
+        sink.write(b"PAR1")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(DiskFull):
+        folder.write_table("r7/seg/a.parquet", changes(SHIP, (1, "Ada", 1)))
+    assert folder.walk() == []
 
 
 def test_joined_segments_hold_the_same_changes_epoch_by_epoch(writer: SegmentWriter) -> None:
