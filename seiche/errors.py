@@ -17,6 +17,7 @@
     │   ├── InsufficientPrivilege 42501      ├── CardinalityViolation  21000
     │   ├── StatementTooComplex   54001      ├── ObjectNotReady        55000
     │   ├── UniqueViolation       23505      └── QueryCanceled         57014
+    │   ├── StringTooLong         22001
     │   └── DataException         22000
     ├── SurroundingsError         the machine, the disk, the network or another process
     │   ├── StorageUnavailable    58030  retryable
@@ -150,6 +151,11 @@ class StatementTooComplex(UserError):
 class DataException(UserError):
     code = "data_exception"
     sqlstate = "22000"
+
+
+class StringTooLong(UserError):
+    code = "string_data_right_truncation"
+    sqlstate = "22001"
 
 
 class DivisionByZero(UserError):

@@ -6,7 +6,8 @@ A type is a plain value. Three of them have no direct Spark type and are stored 
     interval   struct<months int, days int, micros bigint>, as PostgreSQL keeps it
     jsonb      string, canonical JSON text (keys sorted, no spaces)
 
-`numeric` without a precision is decimal(38, 18) and prints without trailing zeros.
+`numeric` without a precision is decimal(38, 18) and prints without trailing zeros. A length of text is a column's
+affair: `character varying(20)` is stored and computed with as any other text.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A type. `precision` and `scale` belong to NUMERIC, `element` to ARRAY, `fields` to STRUCT.
+    """A type. `precision` and `scale` belong to NUMERIC, `length` and `padded` to VARCHAR, `element` to ARRAY, `fields`
+    to STRUCT.
 
-    A NUMERIC with `declared=False` was not given a precision by the user: it prints without trailing zeros.
+    A NUMERIC with `declared=False` was not given a precision by the user: it prints without trailing zeros. A VARCHAR
+    of length 0 has no limit; one that is `padded` is PostgreSQL's character(n).
     """
 
     kind: Kind
@@ -55,12 +58,16 @@ class SqlType:
     declared: bool = False
     element: SqlType | None = None
     fields: tuple[tuple[str, SqlType], ...] = ()
+    length: int = 0
+    padded: bool = False
 
     def __str__(self) -> str:
         kind: Kind = self.kind
         match kind:
             case Kind.NUMERIC if self.declared:
                 return f"numeric({self.precision},{self.scale})"
+            case Kind.VARCHAR if self.length:
+                return f"character{'' if self.padded else ' varying'}({self.length})"
             case Kind.ARRAY:
                 return f"{self.element}[]"
             case Kind.STRUCT:
@@ -113,10 +120,34 @@ class SqlType:
         """Whether Arrow can group by it on the driver."""
         return self.kind not in (Kind.ARRAY, Kind.STRUCT, Kind.INTERVAL)
 
+    @property
+    def has_length(self) -> bool:
+        """Whether it limits the length of some text, its own or that of a part."""
+        if self.length:
+            return True
+        inner = (self.element,) if self.element is not None else tuple(type_ for _, type_ in self.fields)
+        return any(type_.has_length for type_ in inner)
+
+    @property
+    def bare(self) -> SqlType:
+        """The same type without any length: what an expression has."""
+        if not self.has_length:
+            return self
+        match self.kind:
+            case Kind.ARRAY:
+                assert self.element is not None
+                return array_of(self.element.bare)
+            case Kind.STRUCT:
+                return struct_of(*((name, type_.bare) for name, type_ in self.fields))
+            case _:
+                return VARCHAR
+
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"kind": self.kind.name}
         if self.kind is Kind.NUMERIC:
             out |= {"precision": self.precision, "scale": self.scale, "declared": self.declared}
+        if self.length:
+            out |= {"length": self.length, "padded": self.padded}
         if self.element is not None:
             out["element"] = self.element.to_json()
         if self.fields:
@@ -132,6 +163,8 @@ class SqlType:
             declared=data.get("declared", False),
             element=SqlType.from_json(data["element"]) if "element" in data else None,
             fields=tuple((name, SqlType.from_json(t)) for name, t in data.get("fields", [])),
+            length=data.get("length", 0),
+            padded=data.get("padded", False),
         )
 
 
@@ -192,6 +225,15 @@ NULL = SqlType(Kind.NULL)
 def numeric(precision: int, scale: int, *, declared: bool = False) -> SqlType:
     """A decimal of the given precision and scale; `declared` when the user wrote them."""
     return SqlType(Kind.NUMERIC, precision, scale, declared)
+
+
+def varchar(length: int) -> SqlType:
+    return SqlType(Kind.VARCHAR, length=length)
+
+
+def character(length: int) -> SqlType:
+    """Text of a fixed length, whose trailing spaces mean nothing."""
+    return SqlType(Kind.VARCHAR, length=length, padded=True)
 
 
 def array_of(element: SqlType) -> SqlType:

@@ -111,7 +111,8 @@ class Dml:
                     f'column "{name}" of relation "{table.name}" does not exist', hint=nearest(name, visible)
                 )
         plain = set(visible) == set(rows.column_names) and all(
-            column.default is None and column.generated is None for column in shape.visible
+            column.default is None and column.generated is None and not column.type.has_length
+            for column in shape.visible
         )
         is_small = rows.nbytes <= self._database.runtime.limits.inline_bytes_max
         if plain and is_small and shape.key == ("_row_id",):

@@ -13,6 +13,7 @@ from enum import IntEnum
 from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, FeatureNotSupported
+from seiche.sql import lengths
 from seiche.sql.literals import MICROS_PER_DAY, literal
 from seiche.sql.nodes import (
     Settings,
@@ -133,20 +134,20 @@ def coerce(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
 
 def assign(node: exp.Expr, target: SqlType, column: str, settings: Settings) -> exp.Expr:
     source = type_of(node)
-    if not castable(source, target, Context.ASSIGNMENT):
+    if not castable(source, target.bare, Context.ASSIGNMENT):
         raise DatatypeMismatch(
-            f'column "{column}" is of type {target} but expression is of type {source}',
+            f'column "{column}" is of type {target.bare} but expression is of type {source}',
             hint="You will need to rewrite or cast the expression.",
         )
-    return convert(node, target, settings)
+    return lengths.stored(convert(node, target.bare, settings), target)
 
 
 def cast(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
     """What the user asked for with `::`."""
     source = type_of(node)
-    if not castable(source, target, Context.EXPLICIT):
-        raise DatatypeMismatch(f"cannot cast type {source} to {target}")
-    return convert(node, target, settings)
+    if not castable(source, target.bare, Context.EXPLICIT):
+        raise DatatypeMismatch(f"cannot cast type {source} to {target.bare}")
+    return lengths.cut(convert(node, target.bare, settings), target)
 
 
 def settle(node: exp.Expr, settings: Settings) -> exp.Expr:

@@ -18,6 +18,7 @@ from seiche.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
     GroupingError,
+    InvalidParameter,
     SyntaxError_,
     UndefinedColumn,
     UndefinedObject,
@@ -76,8 +77,10 @@ from seiche.types import (
     Kind,
     SqlType,
     array_of,
+    character,
     numeric,
     struct_of,
+    varchar,
 )
 
 NOW = "seiche_now"
@@ -142,6 +145,8 @@ def sql_type(node: exp.Expr) -> SqlType:
         if simple is not None:
             return simple
         match kind:
+            case exp.DataType.Type.VARCHAR | exp.DataType.Type.CHAR | exp.DataType.Type.BPCHAR:
+                return _text_type(node)
             case exp.DataType.Type.DECIMAL:
                 return _numeric_type(node)
             case exp.DataType.Type.ARRAY:
@@ -156,6 +161,17 @@ def sql_type(node: exp.Expr) -> SqlType:
                     return _WORDS[name]
                 raise UndefinedObject(f'type "{name}" does not exist', hint=nearest(name, _WORDS))
     raise UndefinedObject(f'type "{node.sql("risingwave").lower()}" does not exist')
+
+
+def _text_type(node: exp.DataType) -> SqlType:
+    """`varchar(n)` and `char(n)`; a bare `char` has one character, the others have no limit."""
+    is_char = node.this is not exp.DataType.Type.VARCHAR
+    if not node.expressions:
+        return character(1) if node.this is exp.DataType.Type.CHAR else VARCHAR
+    length = int(node.expressions[0].this.name)
+    if length < 1:
+        raise InvalidParameter(f"length for type {'char' if is_char else 'varchar'} must be at least 1")
+    return character(length) if is_char else varchar(length)
 
 
 def _numeric_type(node: exp.DataType) -> SqlType:
@@ -174,13 +190,13 @@ def _numeric_type(node: exp.DataType) -> SqlType:
 _T = exp.DataType.Type
 _TYPES: dict[exp.DType, SqlType] = {
     _T.BOOLEAN: BOOLEAN, _T.SMALLINT: SMALLINT, _T.INT: INTEGER, _T.BIGINT: BIGINT, _T.FLOAT: REAL, _T.DOUBLE: DOUBLE,
-    _T.TEXT: VARCHAR, _T.VARCHAR: VARCHAR, _T.CHAR: VARCHAR, _T.BPCHAR: VARCHAR, _T.NAME: VARCHAR, _T.UUID: VARCHAR,
+    _T.TEXT: VARCHAR, _T.NAME: VARCHAR, _T.UUID: VARCHAR,
     _T.VARBINARY: BYTEA, _T.BINARY: BYTEA, _T.DATE: DATE, _T.TIME: TIME, _T.TIMESTAMP: TIMESTAMP,
     _T.TIMESTAMPNTZ: TIMESTAMP, _T.TIMESTAMPTZ: TIMESTAMPTZ, _T.TIMESTAMPLTZ: TIMESTAMPTZ, _T.INTERVAL: INTERVAL,
     _T.JSONB: JSONB, _T.JSON: JSONB,
 }  # fmt: skip
 _WORDS = {
-    "string": VARCHAR, "text": VARCHAR, "char": VARCHAR, "bytea": BYTEA, "int": INTEGER, "integer": INTEGER,
+    "string": VARCHAR, "text": VARCHAR, "bytea": BYTEA, "int": INTEGER, "integer": INTEGER,
     "bigint": BIGINT, "smallint": SMALLINT, "real": REAL, "boolean": BOOLEAN, "date": DATE, "time": TIME,
     "timestamp": TIMESTAMP, "timestamptz": TIMESTAMPTZ, "interval": INTERVAL, "jsonb": JSONB, "numeric": NUMERIC,
 }  # fmt: skip

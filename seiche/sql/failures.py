@@ -21,7 +21,9 @@ from seiche.errors import (
     NotNullViolation,
     NumericOutOfRange,
     SeicheError,
+    StringTooLong,
 )
+from seiche.sql.literals import numeric_limit
 from seiche.sql.nodes import FALLIBLE, boolean, conjunction, disjunction, is_null, negation, not_null, typed
 from seiche.types import BOOLEAN
 
@@ -174,13 +176,15 @@ def translate_spark_error(error: BaseException) -> SeicheError:
         case (
             "NUMERIC_VALUE_OUT_OF_RANGE" | "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION" | "NUMERIC_OUT_OF_SUPPORTED_RANGE"
         ):
-            return NumericOutOfRange("numeric field overflow", detail=_sentence(message))
+            return NumericOutOfRange("numeric field overflow", detail=_overflow(message))
         case "SCALAR_SUBQUERY_TOO_MANY_ROWS":
             return CardinalityViolation("more than one row returned by a subquery used as an expression")
         case "MALFORMED_RECORD_IN_PARSING" | "INVALID_JSON_ROOT_FIELD" | "VARIANT_DUPLICATE_KEY":
             return InvalidText("invalid input syntax for type json", detail=_sentence(message))
         case "USER_RAISED_EXCEPTION" if "violates not-null constraint" in message:
             return NotNullViolation(_sentence(message).rstrip("."))
+        case "USER_RAISED_EXCEPTION" if "value too long for type" in message:
+            return StringTooLong(_sentence(message).rstrip("."))
         case "USER_RAISED_EXCEPTION":
             return InvalidParameter(_sentence(message).rstrip("."))
         case (
@@ -196,6 +200,15 @@ def translate_spark_error(error: BaseException) -> SeicheError:
     if condition:
         return InvariantError("Spark could not run the query", detail=_sentence(message))
     return InvariantError(f"unexpected {type(error).__name__}", detail=_sentence(message) or None)
+
+
+def _overflow(message: str) -> str:
+    """What the field can hold, in PostgreSQL's words."""
+    found = re.search(r"decimal\((\d+),\s*(\d+)\)", message, re.I)
+    if found is None:
+        return _sentence(message)
+    precision, scale = int(found[1]), int(found[2])
+    return numeric_limit(precision, scale)
 
 
 def _unsupported(message: str) -> SeicheError:

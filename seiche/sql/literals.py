@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -151,13 +151,22 @@ def _numeric(value: str, type_: SqlType | None) -> exp.Expr:
     return decimal_literal(number, type_ or numeric(max(1, whole + scale), scale, declared=True))
 
 
+def numeric_limit(precision: int, scale: int) -> str:
+    return (
+        f"A field with precision {precision}, scale {scale} must round to an absolute value "
+        f"less than 10^{precision - scale}."
+    )
+
+
+def _rounded(number: Decimal, scale: int) -> Decimal:
+    return number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, Context(prec=2 * MAX_PRECISION + 1))
+
+
 def decimal_literal(number: Decimal, type_: SqlType) -> exp.Expr:
-    if abs(number) >= Decimal(10) ** (type_.precision - type_.scale):
-        raise NumericOutOfRange(
-            "numeric field overflow",
-            detail=f"A field with precision {type_.precision}, scale {type_.scale} must round to an absolute value "
-            f"less than 10^{type_.precision - type_.scale}.",
-        )
+    limit = Decimal(10) ** (type_.precision - type_.scale)
+    # Rounding may carry a number over the limit, and asks for no more digits than the type has.
+    if abs(number) >= limit or abs(_rounded(number, type_.scale)) >= limit:
+        raise NumericOutOfRange("numeric field overflow", detail=numeric_limit(type_.precision, type_.scale))
     return spark_cast(exp.Literal.string(f"{number:f}"), type_)
 
 

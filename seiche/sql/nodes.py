@@ -37,7 +37,8 @@ class Settings:
 
 
 def typed(node: N, type_: SqlType) -> N:
-    node.meta[TYPE] = type_
+    """The node with its type. An expression has no length: that belongs to columns and casts."""
+    node.meta[TYPE] = type_.bare
     return node
 
 

@@ -33,8 +33,8 @@ _TYPES: dict[str, SqlType] = {
     "varchar": types.VARCHAR,
     "character varying": types.VARCHAR,
     "char varying": types.VARCHAR,
-    "char": types.VARCHAR,
-    "character": types.VARCHAR,
+    "char": types.character(1),
+    "character": types.character(1),
     "bpchar": types.VARCHAR,
     "text": types.VARCHAR,
     "string": types.VARCHAR,
@@ -47,6 +47,7 @@ _TYPES: dict[str, SqlType] = {
     "jsonb": types.JSONB,
 }
 _WITH_LENGTH = frozenset({"varchar", "character varying", "char varying", "char", "character", "bpchar"})
+_LENGTH_MAX = 10 * 1024 * 1024
 _FLOAT_DIGITS = 53
 _SINGLE_FLOAT_DIGITS = 24
 _TIME_DIGITS = 6
@@ -154,7 +155,9 @@ def _with_arguments(name: str, type_: SqlType, arguments: tuple[int, ...], start
         if name in _WITH_LENGTH:
             if first < 1:
                 raise invalid(f"length for type {name} must be at least 1")
-            return type_
+            if first > _LENGTH_MAX:
+                raise invalid(f"length for type {name} cannot exceed {_LENGTH_MAX}")
+            return types.varchar(first) if name.startswith("varchar") or "varying" in name else types.character(first)
         if name == "float":
             if not 1 <= first <= _FLOAT_DIGITS:
                 raise invalid(f"precision for type float must be between 1 and {_FLOAT_DIGITS} bits")

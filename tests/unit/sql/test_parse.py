@@ -414,9 +414,11 @@ def test_the_arrow_of_json_is_no_lambda_inside_a_call() -> None:
         ("bool", types.BOOLEAN),
         ("boolean", types.BOOLEAN),
         ("varchar", types.VARCHAR),
-        ("varchar(20)", types.VARCHAR),
-        ("character varying(20)", types.VARCHAR),
-        ("char(3)", types.VARCHAR),
+        ("varchar(20)", types.varchar(20)),
+        ("character varying(20)", types.varchar(20)),
+        ("char(3)", types.character(3)),
+        ("char", types.character(1)),
+        ("bpchar", types.VARCHAR),
         ("text", types.VARCHAR),
         ("string", types.VARCHAR),
         ("bytea", types.BYTEA),
@@ -438,7 +440,7 @@ def test_the_arrow_of_json_is_no_lambda_inside_a_call() -> None:
             types.array_of(
                 types.struct_of(
                     ("a", types.INTEGER),
-                    ("b", types.array_of(types.VARCHAR)),
+                    ("b", types.array_of(types.varchar(3))),
                     ("c", types.struct_of(("d", types.DATE))),
                 )
             ),
