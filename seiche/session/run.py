@@ -6,10 +6,10 @@ import itertools
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar, assert_never
 
 import pyarrow as pa
@@ -51,6 +51,7 @@ from seiche.types import VARCHAR
 
 _sessions = itertools.count(1)
 _POLL_SECONDS = 0.05
+_CANCEL_AGAIN_SECONDS = 0.2
 T = TypeVar("T")
 
 
@@ -60,35 +61,56 @@ class Session:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.variables = Variables()
-        self._group = f"session-{next(_sessions)}"
+        self._name = f"session-{next(_sessions)}"
+        self._works = 0
+        self._depth = 0
         self._cancelled = threading.Event()
-        self._running = threading.Lock()
+        self._running = threading.RLock()
         self._deadline: float | None = None
         self._notices: list[str] = []
 
     def execute(self, text: str) -> list[Result]:
         """Runs all statements of a text; the first error ends it. Rows are fetched."""
-        results = []
-        for result in self.run(text):
-            _ = result.rows
-            results.append(result)
+        with self._working():
+            results = self.run(text)
+            for result in results:
+                _ = result.rows
         return results
 
     def run(self, text: str) -> list[Result]:
         """As `execute`, with the rows of queries still to be fetched."""
-        with self._running:
-            self._cancelled.clear()
+        with self._working():
             return [self._one(parsed) for parsed in parse(text)]
 
     def cancel(self) -> None:
-        """Stops the statement that runs now, if any."""
-        self._cancelled.set()
-        self._database.runtime.spark.sparkContext.cancelJobGroup(self._group)
+        """Stops the statement that runs now, if any. May be called from any thread, and returns at once."""
+        if self._depth:
+            self._cancelled.set()
+            threading.Thread(target=self._cancel_jobs, args=(self._works,), name="cancel", daemon=True).start()
+
+    def _cancel_jobs(self, work: int) -> None:
+        """Again and again until the statement has ended: a job that is only being planned cannot be cancelled yet."""
+        context = self._database.runtime.spark.sparkContext
+        while self._depth and self._works == work:
+            context.cancelJobGroup(f"{self._name}-{work}")
+            time.sleep(_CANCEL_AGAIN_SECONDS)
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Around everything that `cancel` stops, one after another; each has its own jobs, so that none is hit late."""
+        with self._running:
+            if not self._depth:
+                self._cancelled.clear()
+                self._works += 1
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
 
     def insert(self, name: str, rows: Any) -> int:
         """Inserts a Spark frame, an Arrow table, or rows as tuples or dictionaries; returns how many."""
-        with self._running:
-            self._cancelled.clear()
+        with self._working():
             self._begin()
             dml = self._dml()
             table = dml.table(parse_name(name))
@@ -119,7 +141,7 @@ class Session:
         limit_ms = self.variables.integer("statement_timeout")
         self._deadline = time.monotonic() + limit_ms / 1000 if limit_ms else None
         context = self._database.runtime.spark.sparkContext
-        context.setJobGroup(self._group, "a session's statement", True)
+        context.setJobGroup(f"{self._name}-{self._works}", "a session's statement", True)
         context.setLocalProperty("spark.scheduler.pool", "queries")
 
     def _one(self, parsed: ast.ParsedStatement) -> Result:
@@ -294,8 +316,10 @@ class Session:
         return database.runtime.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
 
     def _fetch(self, frame: DataFrame) -> list[tuple[Any, ...]]:
-        self._begin()
-        return list(self._translated(lambda: fetch_rows(frame)))
+        with self._working():
+            self._begin()
+            self._stop_if_told()
+            return list(self._translated(lambda: fetch_rows(frame)))
 
     def _written(self, tag: str, returned: tuple[BoundQuery, DataFrame] | None) -> Result:
         if self.variables.is_on("rw_implicit_flush"):
