@@ -57,6 +57,7 @@ class IcebergBases:
         """Makes `paths` the whole content of the table, in one Iceberg commit; returns the snapshot's id."""
         table = self._open(relation, schema)
         old = [task.file for task in table.scan().plan_files()] if table.current_snapshot() else []
+        stay = {self._folder.location(path) for path in paths}
         with table.transaction() as transaction:
             files = parquet_files_to_data_files(
                 table.io, transaction.table_metadata, iter(self._folder.location(path) for path in paths)
@@ -67,7 +68,8 @@ class IcebergBases:
                 io=table.io,
             ) as overwrite:
                 for file in old:
-                    overwrite.delete_data_file(file)
+                    if file.file_path not in stay:
+                        overwrite.delete_data_file(file)
                 for file in files:
                     overwrite.append_data_file(file)
         table.refresh()

@@ -7,12 +7,13 @@ sequences do, then never pay for a lookup of what they might replace.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seiche.model import RelationSchema
+from seiche.model import RelationSchema, Segment
 from seiche.storage.files import DataFolder
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion
@@ -48,6 +49,12 @@ class KeyBounds:
             elif _overlap(_bounds_of(table[name]), wanted):
                 return True
         return any(_overlap(self._stored(path, version.schema), wanted) for path in paths)
+
+    def of(self, schema: RelationSchema, segments: Sequence[Segment]) -> Bounds | None:
+        """The bounds of segments that were written just now; None when a file does not tell."""
+        found = [self._stored(segment.path, schema) for segment in segments]
+        known = [each for each in found if each is not None]
+        return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(found) else None
 
     def _stored(self, path: str, schema: RelationSchema) -> Bounds | None:
         with self._lock:

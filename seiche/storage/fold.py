@@ -4,11 +4,14 @@ The new base is the relation at one committed epoch, cut into slices of vnodes (
 rows) and sorted by the stream key within a slice: a narrow range of keys then touches one page of each file,
 and a range of vnodes touches few files. The cost is amortised: a fold starts when the log has grown to a share
 of the base. It ends with a Base value; making it current is the checkpoint's business.
+
+Where the log only adds rows, the files of the base stay as they are and new ones join them: the cost is then that of
+the new rows, however large the relation is. When a base has many more files than its rows need, it is written anew.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import functions as F
 
@@ -20,6 +23,9 @@ from seiche.storage.segments import whole_or_nothing, write_parquet
 from seiche.storage.versions import RelationVersion
 
 ROWS_PER_SLICE = 1_000_000
+
+# How many files a base may have, beside one for each slice, before a fold makes them fewer.
+FILES_SPARE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,25 @@ class FoldPolicy:
 
 
 def fold(version: RelationVersion, reader: RelationReader, folder: DataFolder, bases: IcebergBases) -> Base:
-    """Writes the relation at `version.epoch` as a new base and commits it to Iceberg."""
+    """Writes the relation at `version.epoch` as a base and commits it to Iceberg."""
+    files = _grown(version, reader, folder)
+    if files is None:
+        files = _written(version, reader, folder)
+    snapshot = bases.replace_files(version.relation, version.schema, [file.path for file in files])
+    return Base(version.relation, snapshot, version.epoch, tuple(files))
+
+
+def _grown(version: RelationVersion, reader: RelationReader, folder: DataFolder) -> list[DataFile] | None:
+    """The base's own files and new ones for rows that only came; None where a row left, or files became too many."""
+    slices = version.rows_estimate // ROWS_PER_SLICE
+    if not version.base.files or not version.only_grows or len(version.base.files) > 2 * slices + FILES_SPARE:
+        return None
+    log = replace(version, base=replace(version.base, files=()))
+    return [*version.base.files, *_written(log, reader, folder)]
+
+
+def _written(version: RelationVersion, reader: RelationReader, folder: DataFolder) -> list[DataFile]:
+    """All rows of a version in new files."""
     slices = 1
     while slices < VNODES and version.rows_estimate > slices * ROWS_PER_SLICE:
         slices *= 2
@@ -53,5 +77,4 @@ def fold(version: RelationVersion, reader: RelationReader, folder: DataFolder, b
             # Spark names its files part-<task>-…; the task's number is the slice.
             number = int(path.rpartition("/")[2].split("-")[1])
             files.append(DataFile(path, rows, size, number * width, (number + 1) * width - 1))
-    snapshot = bases.replace_files(version.relation, version.schema, [file.path for file in files])
-    return Base(version.relation, snapshot, version.epoch, tuple(files))
+    return files

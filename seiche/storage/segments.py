@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from seiche.errors import DiskFull, StorageUnavailable
-from seiche.model import EPOCH, OP, DataFile, Epoch, RelationId, RelationSchema, Segment
+from seiche.model import EPOCH, OP, VNODE, DataFile, Epoch, RelationId, RelationSchema, Segment
 from seiche.storage.changes import arrow_schema, spark_ddl
 from seiche.storage.files import DataFolder, new_segment_path, segment_folder
 
@@ -150,7 +150,7 @@ class SegmentWriter:
         """A small file of a base as Arrow, shaped like a segment of the epoch before all others, and remembered."""
         table = self._cache.get(file.path)
         if table is None:
-            read = self._folder.read_table(file.path)
+            read = self._folder.read_table(file.path).select([*schema.names, VNODE])
             signs = pa.array(np.ones(read.num_rows, np.int8))
             epochs = pa.array(np.zeros(read.num_rows, np.int64))
             target = arrow_schema(schema)

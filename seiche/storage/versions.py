@@ -43,6 +43,11 @@ class RelationVersion:
     def log_rows(self) -> int:
         return sum(segment.rows for segment in self.segments)
 
+    @property
+    def only_grows(self) -> bool:
+        """Whether the log holds nothing but rows that came, with keys that never lived before."""
+        return self.schema.append_only or all(segment.fresh for segment in self.segments)
+
 
 @dataclass(slots=True)
 class _Entry:

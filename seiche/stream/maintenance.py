@@ -176,7 +176,8 @@ class Maintenance:
             self._drop(relation)
             return False
         gone = unneeded_segments(versions.segments(relation), base.fold_epoch, self._pins.oldest(relation))
-        old_files = [file.path for file in version.base.files]
+        kept = {file.path for file in base.files}
+        old_files = [file.path for file in version.base.files if file.path not in kept]
         self._store.commit(Checkpoint(put_bases=(base,), remove_segments=frozenset(each.path for each in gone)))
         versions.set_base(base)
         versions.forget_segments(each.path for each in gone)

@@ -33,6 +33,9 @@ from seiche.stream.runtime import Runtime, shape, vnode_sql
 
 _SEQ = "_seq"
 
+# Integers are close together when they are spread over at most this many times their number.
+DENSE = 64
+
 
 class Conflict(Enum):
     """What an insert does to a row whose primary key is there already."""
@@ -148,7 +151,6 @@ class TableJob:
         if self.has_row_ids:
             numbered = self._numbered(rows)
             return self.runtime.emit_table(self.relation, self.schema, numbered, epoch, fresh=True)
-        never_filled = not version.base.files and not version.segments
         if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
             changed = self._update_if_not_null(rows, self._existing(version, rows))
         else:
@@ -159,6 +161,7 @@ class TableJob:
                 rows = self._without_keys(rows, existing)
                 existing = existing.slice(0, 0)
             changed = pa.concat_tables([_signed(existing, -1), _signed(rows.select(existing.column_names), 1)])
+        never_filled = not version.base.files and not version.segments
         return self.runtime.emit_table(self.relation, self.schema, changed, epoch, fresh=never_filled)
 
     def _numbered(self, rows: pa.Table) -> pa.Table:
@@ -319,12 +322,46 @@ class TableJob:
             return (changes.rows if changes else 0), changes
         return self._upsert_frame(version, checked, epoch)
 
+    def _load_frame(self, rows: DataFrame, epoch: Epoch) -> Changes | None:
+        """Writes rows into a table that was never filled as they are, if their keys turn out to differ.
+
+        Looking for equal keys among what was written costs a read of the key alone; making rows with equal keys one
+        beforehand would move every row.
+        """
+        stored = rows.selectExpr("*", f"{vnode_sql(self.schema.key)} AS `{VNODE}`", f"cast(1 as tinyint) AS `{OP}`")
+        segments = self.runtime.writer.write_frame(self.relation, self.schema, stored, epoch, fresh=True)
+        written = Changes(self.relation, self.schema, sum(segment.rows for segment in segments), tuple(segments))
+        if segments and not self._keys_differ(written):
+            self.runtime.writer.remove(segments)
+            return None
+        return self.runtime.written(self.relation, self.schema, segments)
+
+    def _keys_differ(self, written: Changes) -> bool:
+        key = [f"`{name}`" for name in self.schema.key]
+        with self.runtime.scope() as scope:
+            keys = scope.view(self.runtime.reader.changes(written).selectExpr(*key))
+            if len(key) == 1 and self.schema.column(self.schema.key[0]).type.is_integer:
+                # Numbers that lie close together need one bit each, and no exchange worth mentioning.
+                ends = self.bounds.of(self.schema, written.segments)
+                if ends is not None and ends[1] - ends[0] < DENSE * written.rows:
+                    number = f"(cast({key[0]} as bigint) - {ends[0]}L)"
+                    buckets = (
+                        f"SELECT bitmap_construct_agg(bitmap_bit_position({number})) AS bits FROM {keys}"
+                        f" GROUP BY bitmap_bucket_number({number})"
+                    )
+                    found = scope.sql(f"SELECT sum(bitmap_count(bits)) AS n FROM ({buckets})").first()["n"]
+                    return int(found) == written.rows
+            return scope.sql(f"SELECT 1 FROM {keys} GROUP BY {', '.join(key)} HAVING count(*) > 1 LIMIT 1").isEmpty()
+
     def _upsert_frame(self, version: RelationVersion, rows: DataFrame, epoch: Epoch) -> tuple[int, Changes | None]:
+        if not version.base.files and not version.segments:
+            loaded = self._load_frame(rows, epoch)
+            if loaded is not None:
+                return loaded.rows, loaded
         key = ", ".join(f"`{name}`" for name in self.schema.key)
         others = [name for name in self.schema.names if name not in self.schema.key]
         pick = "min_by" if self.conflict is Conflict.IGNORE else "max_by"
         numbered = rows.selectExpr("*", f"monotonically_increasing_id() AS `{_SEQ}`")
-        never_filled = not version.base.files and not version.segments
         with self.runtime.scope() as scope:
             view = scope.view(numbered)
             if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
@@ -338,11 +375,6 @@ class TableJob:
                 grouped = f"SELECT {plain} FROM ({grouped})"
             vnode, order = vnode_sql(self.schema.key), ", ".join(f"`{name}`" for name in self.schema.names)
             incoming = f"SELECT {order}, {vnode} AS `{VNODE}` FROM ({grouped})"
-            if never_filled:
-                frame = scope.sql(f"SELECT *, cast(1 as tinyint) AS `{OP}` FROM ({incoming})")
-                segments = self.runtime.writer.write_frame(self.relation, self.schema, frame, epoch, fresh=True)
-                changes = self.runtime.written(self.relation, self.schema, segments)
-                return (changes.rows if changes else 0), changes
             stored = scope.view(self.runtime.reader.exact(version))
             same = " AND ".join(f"n.`{name}` = o.`{name}`" for name in self.schema.key)
             some = f"`{self.schema.key[0]}`"
