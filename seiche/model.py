@@ -25,6 +25,7 @@ VNODES = 256
 VNODE = "_vnode"
 OP = "_op"
 EPOCH = "_epoch"
+BARE = "-bare/"  # in the path of a segment's file that lacks these columns
 ROW_ID = "_row_id"  # key of a table without a primary key
 
 
@@ -153,7 +154,8 @@ class Base:
 class Segment:
     """A file with the changes of one relation in the epochs [epoch_lo, epoch_hi].
 
-    `fresh` says that every row in it is an insertion of a key that never lived before in the relation.
+    `fresh` says that every row in it is an insertion of a key that never lived before in the relation. A `bare` one is
+    fresh, of one epoch, large, and has the stored columns only: `_vnode`, `_op` and `_epoch` follow from what is known.
     """
 
     relation: RelationId
@@ -163,6 +165,10 @@ class Segment:
     rows: int
     bytes: int
     fresh: bool = False
+
+    @property
+    def bare(self) -> bool:
+        return BARE in self.path
 
 
 @dataclass(frozen=True, slots=True)

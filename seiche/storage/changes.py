@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from seiche.model import EPOCH, OP, VNODE, Column, RelationId, RelationSchema, Segment
 from seiche.types import SMALLINT, Kind, SqlType
 
-STORED_EXTRA = (VNODE, OP, EPOCH)
+EXTRA_TYPES = {VNODE: "smallint", OP: "tinyint", EPOCH: "bigint"}
+STORED_EXTRA = tuple(EXTRA_TYPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,15 @@ def arrow_schema(schema: RelationSchema) -> pa.Schema:
 
 def spark_ddl(schema: RelationSchema, extra: Sequence[str] = STORED_EXTRA) -> str:
     """The Spark schema of a relation's files as DDL; `extra` names the hidden columns of storage to include."""
-    types = {VNODE: "smallint", OP: "tinyint", EPOCH: "bigint"}
     parts = [f"`{column.name}` {column.type.spark}" for column in schema.columns]
-    parts += [f"`{name}` {types[name]}" for name in extra]
+    parts += [f"`{name}` {EXTRA_TYPES[name]}" for name in extra]
     return ", ".join(parts)
+
+
+def vnode_sql(key: tuple[str, ...], *, prefix: str = "") -> str:
+    """The expression of a row's vnode."""
+    columns = ", ".join(f"{prefix}`{name}`" for name in key)
+    return f"cast(pmod(xxhash64({columns}), 256) as smallint)"
 
 
 def vnode_column() -> Column:

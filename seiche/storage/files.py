@@ -1,7 +1,8 @@
 """The data folder: where a file goes, and the few things the driver itself does with files.
 
     <root>/r<relation>/seg/<epoch>-<process>-<n>.parquet          a segment written by the driver
-    <root>/r<relation>/seg/<epoch>-<process>-<n>/part-*.parquet   segments written by executors
+    <root>/r<relation>/seg/<epoch>-<process>-<n>/part-*.parquet   segments written by executors; their folder's name
+                                                                  ends in -bare where they hold stored columns only
     <root>/r<relation>/base/<epoch>-<process>-<n>/part-*.parquet  files of a base
     <root>/r<relation>/metadata/...                               Iceberg's own
 
@@ -24,7 +25,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from seiche.errors import DiskFull, FolderNotUsable, StorageUnavailable
-from seiche.model import Epoch, RelationId
+from seiche.model import BARE, Epoch, RelationId
 
 
 class DataFolder:
@@ -157,8 +158,10 @@ def segment_folder(relation: RelationId) -> str:
     return f"{relation_folder(relation)}/seg"
 
 
-def new_segment_path(relation: RelationId, epoch: Epoch, *, folder: bool = False) -> str:
+def new_segment_path(relation: RelationId, epoch: Epoch, *, folder: bool = False, bare: bool = False) -> str:
     """A path never used before. Names sort by epoch, which helps whoever looks into the folder."""
+    if bare:
+        return f"{segment_folder(relation)}/{_new_name(epoch)}{BARE.rstrip('/')}"
     return f"{segment_folder(relation)}/{_new_name(epoch)}" + ("" if folder else ".parquet")
 
 

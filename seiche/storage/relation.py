@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from seiche.model import EPOCH, OP, VNODE, Base, Epoch, RelationId, RelationSchema, Segment
-from seiche.storage.changes import STORED_EXTRA, Changes, arrow_schema, latest, spark_ddl
+from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, Changes, arrow_schema, latest, spark_ddl, vnode_sql
 from seiche.storage.files import DataFolder
 from seiche.storage.segments import SegmentWriter, read_parquet
 from seiche.storage.versions import RelationVersion
@@ -109,7 +109,8 @@ class RelationReader:
         tables: list[pa.Table] = []
         for segment in version.segments:
             table = self._segments.remembered(segment)
-            if table is None and segment.rows <= DRIVER_LOG_ROWS_MAX and segment.bytes <= DRIVER_SEGMENT_BYTES_MAX:
+            small = segment.rows <= DRIVER_LOG_ROWS_MAX and segment.bytes <= DRIVER_SEGMENT_BYTES_MAX
+            if table is None and small and not segment.bare:
                 table = self._segments.load(segment, version.schema)
             if table is None:
                 far.append(segment)
@@ -126,8 +127,7 @@ class RelationReader:
         """Changes as a frame with the stored columns, `_vnode`, `_op` and `_epoch`."""
         if changes.table is not None:
             return self.local(changes.table, changes.schema)
-        locations = [self._folder.location(segment.path) for segment in changes.segments]
-        return read_parquet(self._spark, locations, changes.schema, STORED_EXTRA)
+        return _union(self._files(changes.schema, changes.segments))
 
     def local(self, table: pa.Table, schema: RelationSchema) -> DataFrame:
         """Rows on the driver as a frame; `table` is shaped like a segment."""
@@ -158,12 +158,27 @@ class RelationReader:
         frames = []
         if remembered is not None:
             frames.append(self.local(remembered, schema))
-        for group, clipped in ((stored[0], False), (stored[1], True)):
-            if group:
-                locations = [self._folder.location(segment.path) for segment in group]
-                frame = read_parquet(self._spark, locations, schema, STORED_EXTRA)
-                frames.append(frame.filter(f"`{EPOCH}` > {after} and `{EPOCH}` <= {until}") if clipped else frame)
+        frames += self._files(schema, stored[0])
+        inside = f"`{EPOCH}` > {after} and `{EPOCH}` <= {until}"
+        frames += [frame.filter(inside) for frame in self._files(schema, stored[1])]
         return _union(frames) if frames else None
+
+    def _files(self, schema: RelationSchema, segments: Sequence[Segment]) -> list[DataFrame]:
+        """Segments read from their files, with all columns."""
+        frames = []
+        whole = [self._folder.location(segment.path) for segment in segments if not segment.bare]
+        if whole:
+            frames.append(read_parquet(self._spark, whole, schema, STORED_EXTRA))
+        bare: dict[Epoch, list[str]] = {}
+        for segment in segments:
+            if segment.bare:
+                bare.setdefault(segment.epoch_hi, []).append(self._folder.location(segment.path))
+        for epoch, locations in bare.items():
+            known = (vnode_sql(schema.key), "1", str(epoch))
+            columns = zip(EXTRA_TYPES.items(), known, strict=True)
+            derived = [f"cast({value} as {type_}) AS `{name}`" for (name, type_), value in columns]
+            frames.append(read_parquet(self._spark, locations, schema, ()).selectExpr("*", *derived))
+        return frames
 
     def _split(
         self, segments: Sequence[Segment], after: Epoch, until: Epoch

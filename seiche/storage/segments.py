@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from seiche.errors import DiskFull, StorageUnavailable
 from seiche.model import EPOCH, OP, VNODE, DataFile, Epoch, RelationId, RelationSchema, Segment
-from seiche.storage.changes import arrow_schema, spark_ddl
+from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, arrow_schema, spark_ddl
 from seiche.storage.files import DataFolder, new_segment_path, segment_folder
 
 log = logging.getLogger(__name__)
@@ -111,17 +111,27 @@ class SegmentWriter:
     ) -> list[Segment]:
         """As `write_frame`, for rows that carry `_epoch` themselves."""
         folder = new_segment_path(relation, epoch_hi, folder=True)
-        shaped = frame.selectExpr(*stored_columns(schema))
-        segments = []
+        found = self._write(frame.selectExpr(*stored_columns(schema)), folder)
+        return [Segment(relation, path, epoch_lo, epoch_hi, rows, size, fresh) for path, rows, size in found]
+
+    def write_bare(self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch) -> list[Segment]:
+        """Lets the executors write many rows with keys that never lived before; `frame` has the stored columns."""
+        folder = new_segment_path(relation, epoch, bare=True)
+        found = self._write(frame.selectExpr(*stored_columns(schema, extra=())), folder)
+        return [Segment(relation, path, epoch, epoch, rows, size, fresh=True) for path, rows, size in found]
+
+    def _write(self, frame: DataFrame, folder: str) -> list[tuple[str, int, int]]:
+        """Lets the executors write a folder; path, rows and bytes of each file that is not empty."""
+        found = []
         with whole_or_nothing(self._folder, folder):
-            write_parquet(shaped, self._folder.location(folder))
+            write_parquet(frame, self._folder.location(folder))
             for path in self._folder.parts(folder):
                 rows, size = self._folder.footer(path)
                 if rows:
-                    segments.append(Segment(relation, path, epoch_lo, epoch_hi, rows, size, fresh))
+                    found.append((path, rows, size))
                 else:
                     self._folder.delete(path)
-        return segments
+        return found
 
     def join(self, schema: RelationSchema, segments: list[Segment]) -> Segment:
         """Puts the changes of several small segments into one; they stay readable epoch by epoch."""
@@ -194,11 +204,11 @@ def whole_or_nothing(folder: DataFolder, path: str) -> Iterator[None]:
         raise
 
 
-def stored_columns(schema: RelationSchema) -> list[str]:
+def stored_columns(schema: RelationSchema, extra: Sequence[str] = STORED_EXTRA) -> list[str]:
     """Select expressions that give a frame exactly the columns and types of a segment."""
-    names = [*schema.names, "_vnode", "_op", "_epoch"]
-    types = [*(column.type.spark for column in schema.columns), "smallint", "tinyint", "bigint"]
-    return [f"cast(`{name}` as {type_}) as `{name}`" for name, type_ in zip(names, types, strict=True)]
+    types = {column.name: column.type.spark for column in schema.columns}
+    types |= {name: EXTRA_TYPES[name] for name in extra}
+    return [f"cast(`{name}` as {type_}) as `{name}`" for name, type_ in types.items()]
 
 
 # The folder is new and nobody looks into it before it is registered: no second rename, no marker file.

@@ -203,6 +203,7 @@ class Maintenance:
                 each
                 for each in versions.segments(relation)
                 if each.fresh is fresh
+                and not each.bare
                 and each.bytes <= SMALL_SEGMENT_BYTES
                 and each.rows <= self._runtime.limits.inline_rows_max
             ]

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
 from seiche.query import Scope, open_scope, to_arrow
 from seiche.storage.changes import Changes, arrow_schema, consolidate
+from seiche.storage.changes import vnode_sql as vnode_sql
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import Versions
@@ -122,6 +123,17 @@ class Runtime:
         stamped = self.writer.load(segment, schema)
         return Changes(relation, schema, segment.rows, (segment,), stamped)
 
+    def emit_rows(self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch) -> Changes | None:
+        """Writes many rows with keys that never lived before; `frame` has the stored columns."""
+        segments = self.writer.write_bare(relation, schema, frame, epoch)
+        rows = sum(segment.rows for segment in segments)
+        if not segments or rows > self.limits.inline_rows_max:
+            return self.written(relation, schema, segments)
+        # They turned out to be few: as one whole segment they cost the next readers less.
+        table = to_arrow(self.reader.changes(Changes(relation, schema, rows, tuple(segments))))
+        self.writer.remove(segments)
+        return self.emit_table(relation, schema, table, epoch, fresh=True)
+
     def written(self, relation: RelationId, schema: RelationSchema, segments: list[Segment]) -> Changes | None:
         """Stages segments that executors wrote."""
         if not segments:
@@ -129,7 +141,8 @@ class Runtime:
         self.versions.stage(segments)
         rows = sum(segment.rows for segment in segments)
         table = None
-        if rows <= self.limits.inline_rows_max and sum(s.bytes for s in segments) <= self.limits.inline_bytes_max:
+        few = rows <= self.limits.inline_rows_max and sum(s.bytes for s in segments) <= self.limits.inline_bytes_max
+        if few and not any(segment.bare for segment in segments):
             table = pa.concat_tables([self.writer.load(segment, schema) for segment in segments])
         return Changes(relation, schema, rows, tuple(segments), table)
 
@@ -157,12 +170,6 @@ def shape(table: pa.Table, schema: RelationSchema) -> pa.Table:
     """The table with the columns and types of a segment, `_epoch` aside."""
     target = pa.schema([field for field in arrow_schema(schema) if field.name != EPOCH])
     return table.select(target.names).cast(target)
-
-
-def vnode_sql(key: tuple[str, ...], *, prefix: str = "") -> str:
-    """The expression of a row's vnode."""
-    columns = ", ".join(f"{prefix}`{name}`" for name in key)
-    return f"cast(pmod(xxhash64({columns}), 256) as smallint)"
 
 
 class EpochReads:

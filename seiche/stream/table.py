@@ -314,11 +314,7 @@ class TableJob:
             tasks = max(checked.rdd.getNumPartitions(), 1)
             first = self.row_ids.take(self.relation, tasks * TASK_RANGE)
             numbered = checked.selectExpr("*", f"monotonically_increasing_id() + {first} AS `{ROW_ID}`")
-            stored = numbered.selectExpr(
-                "*", f"{vnode_sql(self.schema.key)} AS `{VNODE}`", f"cast(1 as tinyint) AS `{OP}`"
-            )
-            segments = self.runtime.writer.write_frame(self.relation, self.schema, stored, epoch, fresh=True)
-            changes = self.runtime.written(self.relation, self.schema, segments)
+            changes = self.runtime.emit_rows(self.relation, self.schema, numbered, epoch)
             return (changes.rows if changes else 0), changes
         return self._upsert_frame(version, checked, epoch)
 
@@ -328,13 +324,11 @@ class TableJob:
         Looking for equal keys among what was written costs a read of the key alone; making rows with equal keys one
         beforehand would move every row.
         """
-        stored = rows.selectExpr("*", f"{vnode_sql(self.schema.key)} AS `{VNODE}`", f"cast(1 as tinyint) AS `{OP}`")
-        segments = self.runtime.writer.write_frame(self.relation, self.schema, stored, epoch, fresh=True)
-        written = Changes(self.relation, self.schema, sum(segment.rows for segment in segments), tuple(segments))
-        if segments and not self._keys_differ(written):
-            self.runtime.writer.remove(segments)
+        written = self.runtime.emit_rows(self.relation, self.schema, rows, epoch)
+        if written is not None and not self._keys_differ(written):
+            self._forget_staged()
             return None
-        return self.runtime.written(self.relation, self.schema, segments)
+        return written
 
     def _keys_differ(self, written: Changes) -> bool:
         key = [f"`{name}`" for name in self.schema.key]
