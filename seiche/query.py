@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pyarrow as pa
 from pyspark.serializers import NoOpSerializer
@@ -97,12 +98,21 @@ def to_arrow(frame: DataFrame) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *(stream.read_all().cast(schema) for stream in streams)])
 
 
-def adopt(frame: DataFrame, spark: SparkSession) -> DataFrame:
-    """A frame of another session of the same Spark as one of this session, where its name will be found."""
+def local_rows(frame: DataFrame) -> DataFrame | None:
+    """A frame of the answer itself, where Spark's optimizer found it; None where a job has to run."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    return _frame_of(plan, frame.sparkSession) if plan.nodeName() == "LocalRelation" else None
+
+
+def _frame_of(plan: Any, spark: SparkSession) -> DataFrame:
     jvm = spark._jvm
     assert jvm is not None
-    plan = frame._jdf.queryExecution().analyzed()
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
+def adopt(frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """A frame of another session of the same Spark as one of this session, where its name will be found."""
+    return _frame_of(frame._jdf.queryExecution().analyzed(), spark)
 
 
 def relation_of(source: str) -> RelationId:

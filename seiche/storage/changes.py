@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from seiche.model import EPOCH, OP, VNODE, Column, RelationId, RelationSchema, Segment
 from seiche.types import SMALLINT, Kind, SqlType
@@ -22,13 +23,17 @@ STORED_EXTRA = tuple(EXTRA_TYPES)
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened to a relation. `table` is there when the rows are few enough for the driver."""
+    """What happened to a relation. `table` is there when the rows are few enough for the driver.
+
+    `frame` is there when Spark holds the same rows already, `_epoch` aside: whoever follows need not hand them over.
+    """
 
     relation: RelationId
     schema: RelationSchema
     rows: int
     segments: tuple[Segment, ...]
     table: pa.Table | None = None
+    frame: DataFrame | None = None
 
 
 def arrow_schema(schema: RelationSchema) -> pa.Schema:

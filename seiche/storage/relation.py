@@ -125,6 +125,8 @@ class RelationReader:
 
     def changes(self, changes: Changes) -> DataFrame:
         """Changes as a frame with the stored columns, `_vnode`, `_op` and `_epoch`."""
+        if changes.frame is not None and changes.segments:
+            return changes.frame.selectExpr("*", f"cast({changes.segments[0].epoch_hi} as bigint) AS `{EPOCH}`")
         if changes.table is not None:
             return self.local(changes.table, changes.schema)
         return _union(self._files(changes.schema, changes.segments))

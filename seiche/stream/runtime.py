@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
-from seiche.query import Scope, open_scope, to_arrow
+from seiche.query import Scope, local_rows, open_scope, to_arrow
 from seiche.storage.changes import Changes, arrow_schema, consolidate
 from seiche.storage.changes import vnode_sql as vnode_sql
 from seiche.storage.relation import RelationReader
@@ -92,7 +92,13 @@ class Runtime:
         if small:
             table = self.collect(frame)
             if table is not None:
-                return self.emit_table(relation, schema, self.count_failures(table, failures), epoch)
+                changes = self.emit_table(relation, schema, self.count_failures(table, failures), epoch)
+                if changes is None or changes.rows != table.num_rows:
+                    return changes
+                rows = local_rows(frame)  # nothing cancelled, so these are the changes
+                if rows is not None and FAILED in table.column_names:
+                    rows = rows.drop(FAILED)
+                return replace(changes, frame=rows)
         if failures is not None and FAILED in frame.columns:
             failures.add(frame.filter(f"`{FAILED}` > 0 AND `{OP}` >= 0").count())
         names = ", ".join(f"`{name}`" for name in (*schema.names, VNODE))
