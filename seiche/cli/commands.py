@@ -79,6 +79,7 @@ A statement ends with a semicolon and may take several lines. Ctrl-C clears the
 line, or cancels the statement that runs."""
 
 STATEMENTS = {
+    "ALTER": "ALTER { TABLE | VIEW | MATERIALIZED VIEW } name RENAME TO name",
     "ALTER SYSTEM": "ALTER SYSTEM SET parameter { = | TO } { value | DEFAULT }",
     "CREATE MATERIALIZED VIEW": "CREATE MATERIALIZED VIEW [ IF NOT EXISTS ] name [ ( column [, ...] ) ] AS query",
     "CREATE SCHEMA": "CREATE SCHEMA [ IF NOT EXISTS ] name",

@@ -28,6 +28,7 @@ from seiche.plan.algebra import Plan, Recompute
 from seiche.plan.fragments import Fragment, count_internal, cut
 from seiche.session.database import PLAN_VERSION, Database
 from seiche.session.names import CATALOG_KINDS, CatalogNames
+from seiche.session.rename import RENAMED_KINDS, internal_name, renamed
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression, bind_query
@@ -265,7 +266,7 @@ class Ddl:
             CatalogObject(
                 ObjectId(each.relation),
                 ObjectKind.INTERNAL,
-                f"__internal_{name}_{each.relation}",
+                internal_name(name, each.relation),
                 "",
                 columns=each.schema.columns,
                 relation=each.schema,
@@ -411,24 +412,24 @@ class Ddl:
         self._change(lambda current: current.without_schema(name))
 
     def rename(self, statement: ast.Rename) -> None:
+        """Gives a table or a view another name; the definitions of what reads it follow."""
         kind = CATALOG_KINDS.get(statement.kind)
-        if kind is None:
+        if kind not in RENAMED_KINDS:
             raise FeatureNotSupported(f"ALTER {statement.kind.value.upper()} RENAME is not supported yet")
         found = self._database.catalog.find(
             statement.name.parts, search_path=self._variables.search_path, kinds=(kind,), action="ALTER"
         )
-        users = self._database.catalog.dependants(found.id)
-        if users:
-            raise FeatureNotSupported(
-                f"{found} cannot be renamed while others read it",
-                detail="Read by " + ", ".join(str(each) for each in users) + ".",
-                hint="Their definitions name it; drop and create them again afterwards.",
-            )
-        if found.kind is not ObjectKind.TABLE:
-            raise FeatureNotSupported(
-                f"{found} cannot be renamed yet", hint="Drop it and create it under the new name."
-            )
-        self._change(lambda catalog: catalog.with_objects(replace(catalog.get(found.id), name=statement.new_name)))
+        self._refuse_taken(found.schema, statement.new_name)
+        renamed(self._database.catalog, found.id, statement.new_name)  # what cannot be is told before any epoch
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            changed = renamed(catalog, found.id, statement.new_name)
+            job = JobId(found.id)
+            if job in graph:  # jobs know their names, for messages
+                graph = graph.replace(replace(graph.job(job), name=statement.new_name))  # type: ignore[type-var]
+            return changed, graph, Checkpoint(), None, None
+
+        self._run(_CatalogCommand(self._database, work))
 
     # ------------------------------------------------------------------------------------------------
 

@@ -51,6 +51,7 @@ from seiche.types import INTEGER, SqlType
 __all__ = [
     "BoundExpression", "BoundQuery", "BoundRelation", "Names", "OutputColumn", "Settings", "bind_delete",
     "bind_expression", "bind_insert", "bind_query", "bind_returning", "bind_update",
+    "references_of",
 ]  # fmt: skip
 
 RETURNING_SOURCE = "returning_rows"
@@ -67,6 +68,13 @@ class BoundExpression:
 def bind_query(query: exp.Expr, names: Names, settings: Settings) -> BoundQuery:
     binder = QueryBinder(names, settings)
     return binder.finished(binder.settled(binder.query(query, None, {})))
+
+
+def references_of(query: exp.Expr, names: Names) -> list[tuple[int, exp.Table]]:
+    """The tables that a query itself names, with the ids of what they stand for."""
+    binder = QueryBinder(names, Settings(timezone="UTC", now_ms=None, strict=False))
+    binder.query(query, None, {})
+    return binder.usage.references
 
 
 def bind_expression(

@@ -120,6 +120,7 @@ class Usage:
     """What a query used, gathered while it is bound."""
 
     relations: set[int] = dataclass_field(default_factory=set)
+    references: list[tuple[int, exp.Table]] = dataclass_field(default_factory=list)  # as written, views not expanded
     now: bool = False
     volatile: list[str] = dataclass_field(default_factory=list)
 

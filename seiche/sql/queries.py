@@ -554,6 +554,8 @@ class QueryBinder:
             return self._common_table(node, tables_[node.name], alias, scope)
         parts = tuple(part.name for part in node.parts)
         relation = self._names.relation(parts)
+        if relation.id is not None and not self._expanding:
+            self.usage.references.append((relation.id, node))
         name = alias.name if alias is not None and alias.name else node.name
         if relation.view is not None:
             return self._view(relation, name, alias, scope)

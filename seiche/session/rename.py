@@ -1,0 +1,81 @@
+"""ALTER … RENAME TO: the object's new name, in the catalog and in every stored definition that mentions it.
+
+Definitions are SQL text and are bound again at every start, so they have to follow. After they are rewritten each is
+bound both ways, the old text in the old catalog and the new text in the new one: only if Spark would run the same
+query is the rename taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.objects import DEFAULT_SCHEMA, CatalogObject, ObjectKind
+from seiche.errors import FeatureNotSupported, InvariantError, SeicheError
+from seiche.session.names import CatalogNames
+from seiche.sql.bind import Settings, bind_query, references_of
+from seiche.sql.parse import parse
+from seiche.sql.rename import with_own_name, with_relation_named
+from seiche.sql.statements import CreateMaterializedView, CreateView, SqlQuery
+
+RENAMED_KINDS = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW)
+
+
+def renamed(catalog: Catalog, object_id: int, new_name: str) -> Catalog:
+    """The catalog in which the object has its new name; raises where a definition cannot follow."""
+    item = catalog.get(object_id)
+    followers = [
+        replace(each, definition=_following(catalog, each, item, new_name))
+        for each in catalog.objects()
+        if item.id in each.dependencies
+    ]
+    internal = [replace(each, name=internal_name(new_name, each.id)) for each in catalog.children(item.id)]
+    own = replace(item, name=new_name, definition=with_own_name(item.definition, new_name))
+    changed = catalog.with_objects(own, *followers, *internal)
+    for each in followers:
+        if not _same_query(catalog, changed, each.id):
+            raise _cannot_follow(item, each)
+    return changed
+
+
+def internal_name(view: str, relation: int) -> str:
+    """The name of an internal relation of a view."""
+    return f"__internal_{view}_{relation}"
+
+
+def _following(catalog: Catalog, reader: CatalogObject, item: CatalogObject, new_name: str) -> str:
+    try:
+        found = references_of(_query(reader).tree, _names(catalog, reader))
+        meant = [table for object_id, table in found if object_id == item.id]
+        return with_relation_named(reader.definition, meant, new_name)
+    except InvariantError as error:
+        raise _cannot_follow(item, reader) from error
+
+
+def _same_query(before: Catalog, after: Catalog, object_id: int) -> bool:
+    settings = Settings(timezone="UTC", now_ms=None, strict=False)
+    old, new = before.get(object_id), after.get(object_id)
+    try:
+        bound = bind_query(_query(new).tree, _names(after, new), settings)
+    except SeicheError:  # a name means something else now, or nothing
+        return False
+    return bound.sql == bind_query(_query(old).tree, _names(before, old), settings).sql
+
+
+def _query(item: CatalogObject) -> SqlQuery:
+    (parsed,) = parse(item.definition)
+    if not isinstance(parsed.statement, CreateView | CreateMaterializedView):
+        raise InvariantError(f"{item} is not defined by a query")
+    return parsed.statement.query
+
+
+def _names(catalog: Catalog, item: CatalogObject) -> CatalogNames:
+    return CatalogNames(catalog, item.properties.get("search_path", [DEFAULT_SCHEMA]))
+
+
+def _cannot_follow(item: CatalogObject, reader: CatalogObject) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f"{item} cannot be renamed while {reader} reads it",
+        detail="Its definition would mean something else, or could not be rewritten.",
+        hint=f"Drop {reader} and create it again afterwards, or choose another name.",
+    )
