@@ -5,19 +5,20 @@ The steps are written down as they happen, so that a failure comes with the scri
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from pyspark.sql import SparkSession
 
 import seiche
 from seiche.errors import SeicheError
 from seiche.model import RelationId
-from tests.differential.harbour_tables import Contents, Row, Table, Write
+from tests.differential.domains import Domain
+from tests.differential.harbour_tables import Contents, Row, Table, TableColumn, Write
 from tests.differential.oracle import Oracle, collect, difference
+from tests.differential.script import Check, CreateTable, CreateView, Fold, Restart, Script, Writes
 
 
 class Harbour:
@@ -100,12 +101,39 @@ class Harbour:
         if failures:
             raise AssertionError(f"{failures[0]}\n\n{self.story()}") from failures[0]
 
-    def fold(self, rng: random.Random) -> None:
-        """Folds some of the relations, internal ones too."""
-        relations = [each for each in self.db.database.catalog.objects() if each.relation is not None]
-        for each in rng.sample(relations, min(len(relations), rng.randint(1, 3))):
-            self.script.append(f"-- fold {each.name}")
-            self.db.database.maintenance.fold_now(RelationId(each.id))
+    def play(self, script: Script) -> None:
+        """Does what the script says; raises AssertionError where something is not as it should be."""
+        for step in script.steps:
+            match step:
+                case CreateTable():
+                    self.run(step.ddl)
+                    self.contents[step.name] = Contents(self._described(step.name))
+                case CreateView():
+                    self.create_view(step.name, step.query)
+                case Writes():
+                    self.write(*step.writes, api=step.api)
+                case Fold():
+                    self.fold(*step.names)
+                case Restart():
+                    self.restart()
+                case Check():
+                    self.check()
+                case _:
+                    assert_never(step)
+
+    def _described(self, name: str) -> Table:
+        """As much of a table as checking its rows needs."""
+        columns = self.db.database.catalog.find((name,)).columns
+        return Table(name, tuple(TableColumn(c.name, Domain(str(c.type), c.type, "", ())) for c in columns))
+
+    def fold(self, *names: str) -> None:
+        """Folds tables and views, with the internal relations of the views."""
+        catalog = self.db.database.catalog
+        for name in names:
+            found = catalog.find((name,))
+            for each in (found, *catalog.children(found.id)):
+                self.script.append(f"-- fold {each.name}")
+                self.db.database.maintenance.fold_now(RelationId(each.id))
 
     def restart(self) -> None:
         self.script.append("-- restart")

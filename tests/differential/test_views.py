@@ -1,84 +1,68 @@
 """After every epoch every view equals Spark's answer for its query over the tables at that epoch.
 
-Each seed is one database: random tables, random views over them, random statements, with folds, joined segments,
-restarts and views created late in between. SEICHE_TEST_SEEDS=n runs n new seeds instead of the few that are
-part of every run. A failure prints its seed and the script that leads to it; the seed then belongs into
-seeds.txt, whose scenarios are run every time.
+Each script is one database: random tables, random views over them, random statements, with folds, joined segments,
+restarts and views created late in between. Hypothesis makes the choices. The few scripts of every run are always
+the same; SEICHE_TEST_EXAMPLES=n draws n new ones, and makes one that fails smaller before it is reported.
+
+A script that fails is written to kept/failed.json, with its SQL and its rows. Given a name and a word on what it
+found, it stays there, and is played in every run: the same script, however the grammar grows.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.differential import grammar
-from tests.differential.harbour_tables import insert, write
+from tests.differential import draft
 from tests.differential.scenario import Harbour
+from tests.differential.script import Script, load, save
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-DEFAULT_SEEDS = 3
-VIEWS = 10
-EPOCHS = 4
+KEPT = Path(__file__).parent / "kept"
+DEFAULT_EXAMPLES = 3
+_asked = os.environ.get("SEICHE_TEST_EXAMPLES")
+_numbers = itertools.count()
 
 
-def _seeds() -> list[int]:
-    lines = (Path(__file__).parent / "seeds.txt").read_text(encoding="utf-8").splitlines()
-    stored = [int(line.split("#")[0]) for line in lines if line.split("#")[0].strip()]
-    asked = os.environ.get("SEICHE_TEST_SEEDS")
-    if asked is None:
-        return list(dict.fromkeys([*stored, *range(DEFAULT_SEEDS)]))
-    start = int(os.environ.get("SEICHE_TEST_FIRST_SEED", "1000"))
-    return list(range(start, start + int(asked)))
+def played(script: Script, spark: SparkSession, folder: Path, title: str) -> None:
+    """Plays a script in a new database; one that fails is kept."""
+    with Harbour(folder, spark, title, **script.settings) as harbour:
+        try:
+            harbour.play(script)
+        except AssertionError as error:
+            save(replace(script, found=str(error).partition("\n")[0]), KEPT / "failed.json")
+            raise
 
 
-@pytest.mark.parametrize("seed", _seeds())
+@pytest.mark.timeout(0 if _asked else 1800)
+@settings(
+    max_examples=int(_asked or DEFAULT_EXAMPLES),
+    derandomize=_asked is None,
+    # Shrinking plays hundreds of scripts, each of which takes Spark many seconds.
+    phases=tuple(Phase) if _asked else (Phase.explicit, Phase.generate),
+    deadline=None,
+    print_blob=False,  # the kept script says more, and for longer
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(rng=st.randoms(use_true_random=False))
+def test_views_equal_their_queries_after_every_epoch(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, rng: random.Random
+) -> None:
+    played(draft.script(rng), spark, tmp_path_factory.mktemp("harbour"), f"example {next(_numbers)}")
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.glob("*.json")), ids=lambda path: path.stem)
 @pytest.mark.timeout(600)
-def test_views_equal_their_queries_after_every_epoch(seed: int, spark: SparkSession, tmp_path: Path) -> None:
-    rng = random.Random(seed)
-    settings = {
-        "fold_min_rows": rng.choice([0, 20, 50_000]),
-        "fold_ratio": rng.choice([0.001, 0.5]),
-        "segments_max_per_relation": rng.choice([2, 16]),
-        "inline_rows_max": rng.choice([50_000, 50_000, 3, 0]),
-        "checkpoint_frequency": rng.choice([1, 1, 3]),
-        "barrier_interval_ms": 50,
-    }
-    with Harbour(tmp_path / "harbour", spark, f"seed {seed}", **settings) as harbour:
-        _play(harbour, rng)
-
-
-def _play(harbour: Harbour, rng: random.Random) -> None:
-    tables = grammar.schema(rng)
-    for table in tables:
-        harbour.create_table(table)
-    views = list(islice(grammar.views(rng, tables), VIEWS))
-    late = rng.randint(1, 4)  # views that are created over rows that are there already
-    for view in views[:-late]:
-        harbour.create_view(view.name, view.query)
-    for table in tables:
-        harbour.write(insert(rng, harbour.contents[table.name], rng.choice([1, 8, 15])), api=rng.random() < 0.5)
-    harbour.check()
-    late_views = iter(views[-late:])
-    for _ in range(EPOCHS):
-        for _ in range(rng.choice([0, 1])):
-            view = next(late_views, None)
-            if view is not None:
-                harbour.create_view(view.name, view.query)
-        if len(tables) > 1 and rng.random() < 0.4:
-            chosen = rng.sample(tables, rng.randint(2, len(tables)))
-            harbour.write(*(write(rng, harbour.contents[table.name]) for table in chosen))
-        else:
-            for _ in range(rng.choice([1, 1, 3])):
-                harbour.write(write(rng, harbour.contents[rng.choice(tables).name]), api=rng.random() < 0.3)
-        happening = rng.random()
-        if happening < 0.3:
-            harbour.fold(rng)
-        elif happening < 0.5:
-            harbour.restart()
-        harbour.check()
+def test_a_script_that_once_failed_passes(path: Path, spark: SparkSession, tmp_path: Path) -> None:
+    script = load(path)
+    with Harbour(tmp_path / "harbour", spark, f"{path.name}: {script.found}", **script.settings) as harbour:
+        harbour.play(script)
