@@ -28,6 +28,13 @@ EPOCH = "_epoch"
 BARE = "-bare/"  # in the path of a segment's file that lacks these columns
 ROW_ID = "_row_id"  # key of a table without a primary key
 
+# Names that no column of a user may have: those above, and those under which operators keep things for a moment
+# beside the columns of a relation.
+RESERVED_COLUMNS = frozenset(
+    {VNODE, OP, EPOCH, ROW_ID}
+    | {"_failed", "_sign", "_seq", "_last", "_row", "_redo", "_had", "_has", "_o", "_new", "_w", "_e"}
+)
+
 
 def physical_ms(epoch: Epoch) -> int:
     """Wall-clock milliseconds at which the epoch began."""
@@ -82,8 +89,9 @@ class RelationSchema:
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
-        if len(set(names)) != len(names):
-            raise InvariantError(f"relation schema repeats a column: {names}")
+        repeated = sorted({name for index, name in enumerate(names) if name in names[:index]})
+        if repeated:
+            raise InvariantError(f'relation schema repeats column "{repeated[0]}"')
         missing = [name for name in self.key if name not in names]
         if missing:
             raise InvariantError(f"stream key names columns that do not exist: {missing}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from seiche.errors import (
     UndefinedObject,
     nearest,
 )
-from seiche.model import EPOCH, OP, ROW_ID, VNODE, Column, JobId, ObjectId, RelationId, RelationSchema
+from seiche.model import RESERVED_COLUMNS, ROW_ID, Column, JobId, ObjectId, RelationId, RelationSchema
 from seiche.plan.algebra import Plan, Recompute
 from seiche.plan.fragments import Fragment, count_internal, cut
 from seiche.session.database import PLAN_VERSION, Database
@@ -36,8 +37,6 @@ from seiche.stream.backfill.snapshot import BackfillState, SnapshotBackfill, pin
 from seiche.stream.table import Conflict
 from seiche.stream.view import ViewJob
 from seiche.types import BIGINT, Kind
-
-RESERVED_COLUMNS = (VNODE, OP, EPOCH, ROW_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,20 +215,17 @@ class Ddl:
         return plan, names
 
     def _check_hidden_names(self, plan: Plan) -> None:
-        visible = [field.name for field in plan.fields if not field.hidden]
-        for column in visible:
-            if column in RESERVED_COLUMNS:
-                raise _reserved(column)
+        """No stored relation of the view, internal ones included, may have a column that storage or its state needs."""
         try:
-            cut(plan, RelationId(0), lambda: RelationId(0))
+            fragments = cut(plan, RelationId(0), lambda: RelationId(0))
         except InvariantError as error:
-            if "repeats a column" not in error.message:
+            found = re.search('repeats column "(.*)"', error.message)
+            if found is None:
                 raise
-            raise InvalidDefinition(
-                "a column of the view has a name that its stored state uses",
-                detail=error.message,
-                hint="Choose a name that does not begin with an underscore.",
-            ) from error
+            raise _reserved(found[1], "The state that the view keeps has a column of that name.") from error
+        for column in (column for each in fragments for column in each.schema.visible):
+            if column.name in RESERVED_COLUMNS:
+                raise _reserved(column.name)
 
     def _view_objects(
         self,
@@ -545,5 +541,5 @@ def _table_shape(statement: ast.CreateTable) -> tuple[tuple[Column, ...], Relati
     return visible, RelationSchema((*visible, row_id), (ROW_ID,), statement.append_only)
 
 
-def _reserved(name: str) -> InvalidDefinition:
-    return InvalidDefinition(f'column name "{name}" is reserved', hint="Choose another name.")
+def _reserved(name: str, detail: str | None = None) -> InvalidDefinition:
+    return InvalidDefinition(f'column name "{name}" is reserved', detail=detail, hint="Give the column another name.")
