@@ -53,12 +53,19 @@ class CatalogNames:
     def _is_system(self, name: str) -> bool:
         return name in SYSTEM_VIEWS and self._catalog.try_find((name,), search_path=self._search_path) is None
 
+    def _of_view(self, view: CatalogObject) -> CatalogNames:
+        """Names as they were when the view was created: its text means the same in every session."""
+        names = CatalogNames(self._catalog, view.properties.get("search_path", self._search_path))
+        names.mentioned, names.system = self.mentioned, self.system
+        return names
+
     def _bound(self, item: CatalogObject) -> BoundRelation:
         if item.kind is ObjectKind.VIEW:
             (parsed,) = parse(item.definition)
             if not isinstance(parsed.statement, ast.CreateView):
                 raise InvariantError(f"{item} is not defined by CREATE VIEW")
-            return BoundRelation(item.id, item.name, item.columns, parsed.statement.query.tree, f"r{item.id}")
+            own = self._of_view(item)
+            return BoundRelation(item.id, item.name, item.columns, parsed.statement.query.tree, f"r{item.id}", own)
         if item.status is ObjectStatus.CREATING:
             raise ObjectNotReady(f"{item} is still being created", hint="Wait for it with WAIT, or look at SHOW JOBS.")
         if item.relation is None:

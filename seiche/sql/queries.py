@@ -50,13 +50,15 @@ from seiche.types import BIGINT, INTEGER, NULL, VARCHAR, Kind, SqlType
 
 @dataclass(frozen=True, slots=True)
 class BoundRelation:
-    """What a name stands for. `view` is the definition of a plain view, expanded where it is used."""
+    """What a name stands for. `view` is the definition of a plain view, expanded where it is used; `view_names` is how
+    that definition looks names up, where not as the query around it does."""
 
     id: int | None
     name: str
     columns: tuple[Column, ...]
     view: exp.Expr | None = None
     source: str = ""
+    view_names: Names | None = None
 
 
 class Names(Protocol):
@@ -579,7 +581,9 @@ class QueryBinder:
         if relation.name in self._expanding:
             raise InvalidDefinition(f'view "{relation.name}" refers to itself')
         self._expanding.append(relation.name)
+        around, self._names = self._names, relation.view_names or self._names
         bound = self.settled(self.query(relation.view, None, {}))
+        self._names = around
         self._expanding.pop()
         names = [column.name for column in relation.columns]
         if len(names) == len(bound.columns):
