@@ -5,6 +5,7 @@ The steps are written down as they happen, so that a failure comes with the scri
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -113,7 +114,7 @@ class Harbour:
                 case Writes():
                     self.write(*step.writes, api=step.api)
                 case Fold():
-                    self.fold(*step.names)
+                    self.fold_named(*step.names)
                 case Restart():
                     self.restart()
                 case Check():
@@ -126,7 +127,14 @@ class Harbour:
         columns = self.db.database.catalog.find((name,)).columns
         return Table(name, tuple(TableColumn(c.name, Domain(str(c.type), c.type, "", ())) for c in columns))
 
-    def fold(self, *names: str) -> None:
+    def fold(self, rng: random.Random) -> None:
+        """Folds some of the relations, internal ones too."""
+        relations = [each for each in self.db.database.catalog.objects() if each.relation is not None]
+        for each in rng.sample(relations, min(len(relations), rng.randint(1, 3))):
+            self.script.append(f"-- fold {each.name}")
+            self.db.database.maintenance.fold_now(RelationId(each.id))
+
+    def fold_named(self, *names: str) -> None:
         """Folds tables and views, with the internal relations of the views."""
         catalog = self.db.database.catalog
         for name in names:
