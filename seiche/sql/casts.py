@@ -13,7 +13,7 @@ from enum import IntEnum
 from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, FeatureNotSupported
-from seiche.sql import lengths
+from seiche.sql import lengths, readings
 from seiche.sql.literals import MICROS_PER_DAY, literal
 from seiche.sql.nodes import (
     Settings,
@@ -292,8 +292,14 @@ def local_time(node: exp.Expr, zone: exp.Expr) -> exp.Expr:
 
 
 def instant(node: exp.Expr, zone: exp.Expr) -> exp.Expr:
-    """The timestamptz at which clocks in a zone show a timestamp."""
-    return spark_cast(_zoned(zone, text("UTC"), node), TIMESTAMPTZ)
+    """The timestamptz at which clocks in a zone show a timestamp; where they show it twice, the later one."""
+    utc = text("UTC")
+    first = _zoned(zone, utc, node)
+    if zone == utc:
+        return spark_cast(first, TIMESTAMPTZ)
+    later = call(TIMESTAMP, "timestampadd", exp.var("HOUR"), integer(1), first.copy())
+    again = equal(_zoned(utc, zone.copy(), later), node.copy())
+    return spark_cast(case(TIMESTAMP, [(again, later.copy())], first), TIMESTAMPTZ)
 
 
 def _zoned(source: exp.Expr, target: exp.Expr, node: exp.Expr) -> exp.Expr:
@@ -355,7 +361,13 @@ def _from_text(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
             )
             prefixed = call(BOOLEAN, "startswith", node.copy(), text("\\x"))
             return case(target, [(prefixed, decoded)], call(target, "encode", node, text("UTF-8")))
-        case Kind.INTERVAL | Kind.ARRAY | Kind.STRUCT:
+        case Kind.INTERVAL:
+            return readings.interval(node, settings)
+        case Kind.ARRAY if target.element is not None and target.element.kind not in (Kind.ARRAY, Kind.STRUCT):
+            items = readings.array_items(node, settings)
+            item = convert(variable("x", VARCHAR), target.element, settings)
+            return items if target.element == VARCHAR else transform(items, "x", item, target)
+        case Kind.ARRAY | Kind.STRUCT:
             raise FeatureNotSupported(
                 f"cast of a text expression to {target} is not supported",
                 detail="Only a quoted constant can be read as this type.",
@@ -395,7 +407,7 @@ def to_text(node: exp.Expr, settings: Settings) -> exp.Expr:
         case Kind.INTERVAL:
             return _interval_text(node)
         case Kind.JSONB:
-            return typed(node.copy(), VARCHAR)
+            return json_text(node)
         case Kind.ARRAY:
             assert type_.element is not None
             item = _item_text(variable("x", type_.element), "NULL", settings, brackets="{}")
@@ -408,6 +420,12 @@ def to_text(node: exp.Expr, settings: Settings) -> exp.Expr:
             return case(VARCHAR, [(not_null(node), made)])
         case _:
             return spark_cast(node, VARCHAR)
+
+
+def json_text(node: exp.Expr) -> exp.Expr:
+    """The stored text with PostgreSQL's spaces: one after each colon and comma that is not in a string."""
+    separated = r"""\G((?:[^",:]++|"(?:[^"\\]++|\\.)*+")*+)([,:])"""
+    return call(VARCHAR, "regexp_replace", typed(node.copy(), VARCHAR), text(separated), text("$1$2 "))
 
 
 def _item_text(node: exp.Expr, missing: str, settings: Settings, *, brackets: str) -> exp.Expr:

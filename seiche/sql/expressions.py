@@ -29,7 +29,7 @@ from seiche.sql import operators
 from seiche.sql.aggregates import AGGREGATE, AggregateCall, aggregate, aggregate_names, is_aggregate
 from seiche.sql.calls import call_of
 from seiche.sql.casts import cast, common_type, convert, settle
-from seiche.sql.functions import arrays, invoke, is_function, jsonb, temporal, undefined
+from seiche.sql.functions import arrays, invoke, is_function, json_edit, jsonb, temporal, undefined
 from seiche.sql.literals import (
     array_literal,
     bytes_literal,
@@ -50,12 +50,14 @@ from seiche.sql.nodes import (
     integer,
     is_null,
     is_unknown,
+    lambda_,
     negation,
     null,
     spark_cast,
     text,
     type_of,
     typed,
+    variable,
 )
 from seiche.types import (
     BIGINT,
@@ -85,6 +87,9 @@ from seiche.types import (
 
 NOW = "seiche_now"
 QUERY = (exp.Query, exp.Values)  # what can stand where a query can
+_SET_RETURNING = frozenset(
+    ("generate_series", "generate_subscripts", "unnest", "regexp_matches", "jsonb_array_elements")
+)
 _VOLATILE = frozenset(("random", "gen_random_uuid", "clock_timestamp", "timeofday"))
 
 
@@ -285,7 +290,7 @@ class ExpressionBinder:
         left, right = self.bind(node.this), self.bind(node.expression)
         symbol = _ARITHMETIC[type(node)]
         if symbol == "-" and type_of(left).kind is Kind.JSONB:
-            raise operators.no_operator(symbol, left, right)
+            return json_edit.subtract(left, right, self._settings)
         return operators.arithmetic(symbol, left, right, self._settings)
 
     def _power(self, node: exp.Binary) -> exp.Expr:
@@ -490,21 +495,27 @@ class ExpressionBinder:
         fold = isinstance(node, exp.ILike)
         quantifier = _quantifier(node.expression)
         if quantifier is not None:
-            inner, every = quantifier
-            items = inner.expressions if isinstance(inner, exp.Array) else None
-            if items is None:
-                raise FeatureNotSupported("LIKE ANY and LIKE ALL need an ARRAY[...] of patterns")
-            made = [operators.like(self.bind(node.this), self.bind(item), self._settings, fold=fold) for item in items]
-            result = (conjunction if every else disjunction)(made)
-        else:
-            result = operators.like(
-                self.bind(node.this), self.bind(node.expression), self._settings, fold=fold, escape=escape
-            )
+            return self._like_each(node, *quantifier)
+        result = operators.like(
+            self.bind(node.this), self.bind(node.expression), self._settings, fold=fold, escape=escape
+        )
         return negation(result) if node.args.get("negate") else result
+
+    def _like_each(self, node: exp.Binary, inner: exp.Expr, every: bool) -> exp.Expr:
+        """LIKE ANY and LIKE ALL; NOT belongs to each comparison."""
+        text_, patterns = self.settled(node.this), self.bind(inner)
+        if is_unknown(patterns):
+            patterns = convert(patterns, array_of(VARCHAR), self._settings)
+        holds = operators.like(text_, variable("p", VARCHAR), self._settings, fold=isinstance(node, exp.ILike))
+        each = negation(holds) if node.args.get("negate") else holds
+        return call(BOOLEAN, "forall" if every else "exists", patterns, lambda_(each, "p"))
 
     def _escape(self, node: exp.Binary) -> exp.Expr:
         if isinstance(node.this, exp.Like | exp.ILike):
             return self._like(node.this, node.expression.name)
+        if isinstance(node.this, exp.SimilarTo):
+            parts = self.bind(node.this.this), self.bind(node.this.expression)
+            return operators.similar(*parts, self._settings, escape=node.expression.name)
         return self.bind(node.this)
 
     def _regex(self, node: exp.Binary) -> exp.Expr:
@@ -573,8 +584,7 @@ class ExpressionBinder:
             return array_literal([], target)
         if isinstance(node.this, exp.IntDiv):  # sqlglot's reading of div(a, b)
             return invoke("div", [self.bind(node.this.this), self.bind(node.this.expression)], self._settings)
-        bound = self.bind(node.this)
-        return cast(bound, target, self._settings)
+        return cast(self.bind(node.this), target, self._settings)
 
     def _array(self, node: exp.Array) -> exp.Expr:
         if len(node.expressions) == 1 and isinstance(node.expressions[0], QUERY):
@@ -680,6 +690,25 @@ class ExpressionBinder:
     def _overlaps(self, node: exp.Expr) -> exp.Expr:
         return arrays.overlaps(self.bind(node.this), self.bind(node.expression), self._settings)
 
+    def _overlapping(self, node: exp.Expr) -> exp.Expr:
+        spans = [_row(side) for side in (node.this, node.expression)]
+        if any(span is None or len(span) != 2 for span in spans):
+            raise SyntaxError_("wrong number of parameters on one side of OVERLAPS expression")
+        left, right = ([self.bind(part) for part in span] for span in spans if span is not None)
+        return temporal.overlaps(left, right, self._settings)
+
+    def _json_without(self, node: exp.Expr) -> exp.Expr:
+        return invoke("jsonb_delete_path", [self._json(node.this), self.bind(node.expression)], self._settings)
+
+    def _json_path_test(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.MatchAgainst):  # `@@`
+            return invoke("jsonb_path_match", [self._json(node.expressions[0]), self.bind(node.this)], self._settings)
+        return invoke("jsonb_path_exists", [self._json(node.this), self.bind(node.expression)], self._settings)
+
+    def _unicode(self, node: exp.Expr) -> exp.Expr:
+        made = invoke("unistr", [text(node.name)], self._settings)
+        return typed(made, NULL)
+
     def _has_key(self, node: exp.Expr) -> exp.Expr:
         return jsonb.has_key(self._json(node.this), self.bind(node.expression), self._settings)
 
@@ -737,8 +766,8 @@ class ExpressionBinder:
             return cast(self.bind(arguments[0]), _CAST_NAMES[name], self._settings)
         bound = [self.bind(argument) for argument in arguments]
         if not is_function(name):
-            if name in ("unnest", "generate_series"):
-                raise FeatureNotSupported(f"function {name} is only supported in FROM")
+            if name in _SET_RETURNING:
+                raise FeatureNotSupported(f"set-returning functions are not allowed in {self._clause.value}")
             raise undefined(name, bound, [*aggregate_names(), *_RANKING, *_OFFSET])
         if name in _VOLATILE and name not in self._usage.volatile:
             self._usage.volatile.append(name)
@@ -1060,6 +1089,10 @@ _handle(ExpressionBinder._json_member, exp.JSONExtract, exp.JSONExtractScalar)
 _handle(ExpressionBinder._json_path, exp.JSONBExtract, exp.JSONBExtractScalar)
 _handle(ExpressionBinder._contains, exp.ArrayContainsAll, exp.ArrayContainedBy)
 _handle(ExpressionBinder._overlaps, exp.ArrayOverlaps)
+_handle(ExpressionBinder._overlapping, exp.Overlaps)
+_handle(ExpressionBinder._json_without, exp.JSONBDeleteAtPath)
+_handle(ExpressionBinder._json_path_test, exp.JSONBPathExists, exp.MatchAgainst)
+_handle(ExpressionBinder._unicode, exp.UnicodeString)
 _handle(ExpressionBinder._has_key, exp.JSONBContainsTopKey, exp.JSONBContains)
 _handle(ExpressionBinder._has_keys, exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys)
 _handle(ExpressionBinder._filter, exp.Filter)

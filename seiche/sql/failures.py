@@ -50,6 +50,10 @@ def failure_of(expression: exp.Expr) -> exp.Expr | None:
             inner = _any([failure_of(part) for part in _operands(expression)])
     if not expression.meta.get(FALLIBLE):
         return inner
+    if isinstance(expression, exp.Case):  # outside its domain: the one condition is false
+        domain = expression.args["ifs"][0].this
+        outside = typed(exp.Coalesce(this=negation(domain.copy()), expressions=[boolean(False)]), BOOLEAN)
+        return outside if inner is None else disjunction([inner, outside])
     own = conjunction([is_null(expression.copy()), *(not_null(part.copy()) for part in _inputs(expression))])
     return own if inner is None else disjunction([inner, own])
 
@@ -60,8 +64,6 @@ def _operands(node: exp.Expr) -> list[exp.Expr]:
 
 def _inputs(node: exp.Expr) -> list[exp.Expr]:
     """The operands whose NULL is no failure; a divisor's guard against zero is looked through."""
-    if isinstance(node, exp.Case):  # a function outside its domain: the operand stands in the one result
-        return _operands(node.args["ifs"][0].args["true"])
     return [part.this if isinstance(part, exp.Nullif) else part for part in _operands(node)]
 
 

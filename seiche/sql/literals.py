@@ -478,10 +478,14 @@ def _elements(body: str, whole: str, brackets: str) -> list[tuple[str, bool]]:
             if inside and body[index + 1 : index + 2] == '"':
                 current, index = current + '"', index + 1
             else:
+                if not inside and brackets == "{}" and depth == 0:
+                    current = current.strip()  # space before the quotes
                 inside, quoted = not inside, True
                 current += '"' if depth else ""
         elif inside:
             current += char
+        elif char.isspace() and quoted and brackets == "{}" and depth == 0:
+            pass  # space behind the quotes
         elif char == brackets[0]:
             depth, current = depth + 1, current + char
         elif char == brackets[1]:

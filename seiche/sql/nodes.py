@@ -158,6 +158,25 @@ def case(type_: SqlType, branches: Sequence[tuple[exp.Expr, exp.Expr]], default:
     return typed(exp.Case(ifs=ifs, default=default), type_)
 
 
+def guarded(value: exp.Expr, bad: exp.Expr, message: str, settings: Settings) -> exp.Expr:
+    """The value, except where `bad` holds: there the strict form raises `message`, the tolerant one is NULL."""
+    type_ = type_of(value)
+    if settings.strict:
+        raised = typed(exp.Anonymous(this="raise_error", expressions=[text(message)]), type_)
+        return case(type_, [(bad, spark_cast(raised, type_))], value)
+    return fallible(case(type_, [(negation(bad), value)]))
+
+
+def let(name: str, node: exp.Expr, type_: SqlType, body: exp.Expr) -> exp.Expr:
+    """`body`, of the given type, with the lambda variable `name` standing for `node`, which is evaluated once."""
+    made = call(type_, "transform", call(type_of(node), "array", node), lambda_(body, name))
+    return call(type_, "get", made, integer(0))
+
+
+def lambda_(body: exp.Expr, *names: str) -> exp.Lambda:
+    return exp.Lambda(this=body, expressions=[exp.to_identifier(name) for name in names])
+
+
 def comparison(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
     return binary(kind, BOOLEAN, left, right)
 
@@ -173,7 +192,7 @@ def field(node: exp.Expr, name: str, type_: SqlType) -> exp.Expr:
 
 def transform(node: exp.Expr, variable: str, body: exp.Expr, type_: SqlType) -> exp.Expr:
     """Spark's `transform(array, variable -> body)`."""
-    return call(type_, "transform", node, exp.Lambda(this=body, expressions=[exp.to_identifier(variable)]))
+    return call(type_, "transform", node, lambda_(body, variable))
 
 
 def variable(name: str, type_: SqlType) -> exp.Expr:

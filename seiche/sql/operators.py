@@ -7,12 +7,10 @@ there, the operands are narrowed first and Spark's own rule is the fallback for 
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from seiche.errors import InvalidParameter, UndefinedFunction
-from seiche.sql import intervals
+from seiche.sql import intervals, regexes
 from seiche.sql.casts import Context, as_numeric, castable, coerce, common_type, convert, settle, to_text
 from seiche.sql.nodes import (
     Settings,
@@ -458,53 +456,20 @@ def matches(node: exp.Expr, pattern: exp.Expr, settings: Settings, *, fold: bool
 
 
 def regex(pattern: exp.Expr, *, fold: bool = False) -> exp.Expr:
-    """A PostgreSQL regular expression as Java writes it."""
+    """A PostgreSQL regular expression as Java writes it; one that is not constant is taken as it is."""
     if isinstance(pattern, exp.Literal):
-        return text(("(?i)" if fold else "") + java_regex(pattern.this))
-    return call(VARCHAR, "concat", text("(?i)"), pattern) if fold else pattern
+        return text(regexes.translate(pattern.this, "i" if fold else "").java)
+    return call(VARCHAR, "concat", text("(?is)" if fold else "(?s)"), pattern)
 
 
-def java_regex(pattern: str) -> str:
-    for posix, java in _CLASSES.items():
-        pattern = pattern.replace(posix, java)
-    return re.sub(
-        r"\\([mMyY])", lambda found: {"m": r"\b(?=\w)", "M": r"\b(?<=\w)", "y": r"\b", "Y": r"\B"}[found[1]], pattern
-    )
-
-
-_CLASSES = {f"[:{name}:]": f"\\p{{{java}}}" for name, java in {
-    "alpha": "IsAlphabetic", "digit": "Digit", "alnum": "Alnum", "upper": "Upper", "lower": "Lower",
-    "space": "Space", "punct": "Punct", "xdigit": "XDigit", "print": "Print", "graph": "Graph",
-    "cntrl": "Cntrl", "blank": "Blank",
-}.items()}  # fmt: skip
-
-
-def similar(node: exp.Expr, pattern: exp.Expr, settings: Settings) -> exp.Expr:
+def similar(node: exp.Expr, pattern: exp.Expr, settings: Settings, escape: str | None = "\\") -> exp.Expr:
     """SIMILAR TO: LIKE's wildcards with alternation and repetition, over the whole text."""
     node, pattern = _texts("~", node, pattern, settings)
     if isinstance(pattern, exp.Literal):
-        return call(BOOLEAN, "rlike", node, text(f"^(?:{similar_regex(pattern.this)})$"))
+        return call(BOOLEAN, "rlike", node, text(regexes.similar(pattern.this, escape)))
     escaped = call(VARCHAR, "regexp_replace", pattern, text(r"([.^$\\])"), text(r"\\$1"))
     wild = call(VARCHAR, "replace", call(VARCHAR, "replace", escaped, text("%"), text(".*")), text("_"), text("."))
-    return call(BOOLEAN, "rlike", node, call(VARCHAR, "concat", text("^(?:"), wild, text(")$")))
-
-
-def similar_regex(pattern: str) -> str:
-    out, index, inside = "", 0, False
-    while index < len(pattern):
-        char = pattern[index]
-        if char == "\\" and index + 1 < len(pattern):
-            index += 1
-            out += re.escape(pattern[index])
-        elif inside:
-            inside = char != "]"
-            out += char
-        elif char == "[":
-            inside, out = True, out + char
-        else:
-            out += {"%": "(?s:.*)", "_": "(?s:.)", ".": r"\.", "^": r"\^", "$": r"\$"}.get(char, char)
-        index += 1
-    return out
+    return call(BOOLEAN, "rlike", node, call(VARCHAR, "concat", text(r"(?s)\A(?:"), wild, text(r")\z")))
 
 
 def _texts(symbol: str, node: exp.Expr, pattern: exp.Expr, settings: Settings) -> tuple[exp.Expr, exp.Expr]:

@@ -365,6 +365,7 @@ class QueryBinder:
         self._from(node, select, scope, tables_)
         for window in node.args.get("windows") or ():
             scope.windows[window.name] = window
+        node = self._exploded(node, select, scope)
         if (where := node.args.get("where")) is not None:
             select.set("where", exp.Where(this=self.expressions(scope, Clause.WHERE).condition(where.this, "WHERE")))
         projections, columns = self.projections(node.expressions, scope)
@@ -390,6 +391,49 @@ class QueryBinder:
             select.set("order", exp.Order(expressions=keys))
         self._limits(select, node, scope)
         return Bound(select, columns)
+
+    def _exploded(self, node: exp.Select, select: exp.Select, scope: Scope) -> exp.Select:
+        """Set-returning functions of the select list, joined as if they stood in FROM, side by side."""
+        found = [
+            part
+            for projection in node.expressions
+            for part in _own_nodes(projection)
+            if (named := call_of(part)) is not None and named[0] in tables.SET_RETURNING
+        ]
+        if not found:
+            return node
+        if node.args.get("group") or node.args.get("having") or any(node.find_all(exp.Window)):
+            raise FeatureNotSupported(
+                "a set-returning function in the select list of a grouped query is not supported",
+                hint="Put the grouping into a derived table, or the function into FROM.",
+            )
+        binder = self.expressions(scope, Clause.FROM)
+        arrays: list[exp.Expr] = []
+        names: list[str] = []
+        for part in found:
+            call = call_of(part)
+            assert call is not None
+            bound = [binder.bind(argument) for argument in call[1]]
+            arrays.append(tables.table_function(call[0], bound, self.settings, ordinality=False).exploded)
+            names.append(call[0])
+        made = tables.single(arrays[0]) if len(arrays) == 1 else tables.zipped(arrays)
+        ref = self.ref("rows")
+        exploded, entries = tables.rendered(made, "value", ref)
+        entries = tuple(Entry(f"value{index}", entry.node) for index, entry in enumerate(entries))
+        derived = derived_table(exploded, ref)
+        if select.args.get("from_") is None:
+            select.set("from_", exp.From(this=derived))
+        else:
+            select.append("joins", exp.Join(this=_lateral(derived), kind="CROSS"))
+        # Its columns are found by name, but a star does not show them.
+        scope.variables.append(RangeVariable(ref, ref, entries))
+        copied = node.copy()
+        wanted = iter(enumerate(names))
+        projections: list[exp.Expr] = []
+        for projection in copied.expressions:
+            projections.append(_with_columns(projection, ref, wanted))
+        copied.set("expressions", projections)
+        return copied
 
     def projections(self, nodes: Sequence[exp.Expr], scope: Scope) -> tuple[list[exp.Expr], list[OutputColumn]]:
         """The select list with stars expanded, each item under a unique name."""
@@ -676,6 +720,11 @@ class QueryBinder:
         select = exp.Select(expressions=[aliased(node, column) for _, node, _, column in named]).from_(
             table, copy=False
         )
+        if type_of(start).kind is Kind.ARRAY:  # a row for each window
+            windows = self.ref("windows")
+            exploded, (entry,) = tables.rendered(tables.single(start), "start", windows)
+            select.append("joins", exp.Join(this=_lateral(derived_table(exploded, windows)), kind="CROSS"))
+            start = entry.node
         shown = alias.name if alias is not None and alias.name else name
         ref = self.ref(shown)
         entries = [
@@ -958,6 +1007,27 @@ class QueryBinder:
 
 def aliased(node: exp.Expr, alias: str) -> exp.Expr:
     return typed(exp.Alias(this=node, alias=exp.to_identifier(alias, quoted=True)), type_of(node))
+
+
+def _with_columns(projection: exp.Expr, ref: str, wanted: Iterator[tuple[int, str]]) -> exp.Expr:
+    """A select item whose set-returning calls are columns of the rows that they make."""
+    name = None
+
+    def column(part: exp.Expr) -> exp.Expr | None:
+        found = call_of(part)
+        if found is None or found[0] not in tables.SET_RETURNING:
+            return None
+        index, called = next(wanted)
+        nonlocal name
+        name = called
+        return exp.column(f"value{index}", table=ref, quoted=True)
+
+    if (whole := column(projection)) is not None:
+        return exp.alias_(whole, name or "", quoted=True)
+    for part in list(_own_nodes(projection)):
+        if part is not projection and (made := column(part)) is not None:
+            part.replace(made)
+    return projection
 
 
 def _is_output(node: exp.Expr) -> bool:

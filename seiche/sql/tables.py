@@ -1,6 +1,8 @@
-"""Functions in FROM: each explodes an array that is computed from its arguments.
+"""Functions that return rows: each explodes an array that is computed from its arguments.
 
-generate_series, unnest, the json ones, and the time windows TUMBLE and HOP.
+generate_series, unnest, those that split text or take jsonb apart, and the time windows TUMBLE and HOP. Whether it
+stands in FROM or in a select list, such a function is bound to `CROSS JOIN LATERAL (SELECT explode(array) AS item)`,
+a map of each row to some rows; without columns among its arguments it is `(SELECT explode(array) AS item)` alone.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidParameter, SyntaxError_
-from seiche.sql.casts import common_type, convert
+from seiche.errors import InvalidParameter, SyntaxError_
+from seiche.sql import intervals
+from seiche.sql.casts import common_type, convert, micros_of, settle
+from seiche.sql.functions import jsonpath, patterns
 from seiche.sql.functions.arrays import element_type
 from seiche.sql.functions.jsonb import variant
-from seiche.sql.functions.registry import undefined
+from seiche.sql.functions.registry import invoke, undefined
+from seiche.sql.functions.strings import string_to_array
 from seiche.sql.functions.temporal import window_start
-from seiche.sql.literals import MICROS_PER_DAY, interval_constant
+from seiche.sql.literals import MICROS_PER_DAY, interval_constant, interval_literal
 from seiche.sql.nodes import (
     Settings,
     bigint,
@@ -27,16 +32,21 @@ from seiche.sql.nodes import (
     conjunction,
     disjunction,
     field,
+    guarded,
     integer,
+    lambda_,
     spark_cast,
     text,
+    transform,
     type_of,
     typed,
     variable,
 )
+from seiche.sql.operators import arithmetic
 from seiche.sql.scopes import Entry
 from seiche.types import (
     BIGINT,
+    BOOLEAN,
     INTEGER,
     INTERVAL,
     JSONB,
@@ -46,6 +56,7 @@ from seiche.types import (
     Kind,
     SqlType,
     array_of,
+    numeric,
     struct_of,
 )
 
@@ -70,18 +81,32 @@ def table_function(name: str, arguments: list[exp.Expr], settings: Settings, *, 
             made = _unnest(arguments, settings)
         case "jsonb_array_elements" | "json_array_elements" | "jsonb_array_elements_text" | "json_array_elements_text":
             made = _json_elements(name, arguments, settings)
+        case "generate_subscripts":
+            made = TableFunction(_subscripts(arguments, settings), (("", ""),))
+        case "regexp_matches":
+            made = TableFunction(patterns.all_matches(_texts(name, arguments, 2, 3, settings), settings), (("", ""),))
+        case "regexp_split_to_table":
+            given = _texts(name, arguments, 2, 3, settings)
+            made = TableFunction(patterns.split_to_array(given, settings), (("", ""),))
+        case "string_to_table":
+            made = TableFunction(string_to_array(_texts(name, arguments, 2, 3, settings), settings), (("", ""),))
+        case "jsonb_path_query":
+            found = jsonpath.query(
+                [_one_json(name, arguments[:1], settings), *_settled(arguments[1:], settings)], settings
+            )
+            made = TableFunction(found, (("", ""),))
         case "jsonb_object_keys" | "json_object_keys":
             keys = call(array_of(VARCHAR), "json_object_keys", _one_json(name, arguments, settings))
             made = TableFunction(keys, (("", ""),))
         case "jsonb_each" | "jsonb_each_text" | "json_each" | "json_each_text":
             made = _json_each(name, arguments, settings)
-        case "regexp_split_to_table" | "string_to_table":
-            raise FeatureNotSupported(
-                f"function {name} is not supported in FROM", hint="Use unnest(string_to_array(...))."
-            )
         case _:
             raise undefined(name, arguments)
     return _numbered(made) if ordinality else made
+
+
+def single(exploded: exp.Expr) -> TableFunction:
+    return TableFunction(exploded, (("", ""),))
 
 
 def single_row(value: exp.Expr) -> TableFunction:
@@ -102,12 +127,15 @@ def rendered(made: TableFunction, shown: str, ref: str) -> tuple[exp.Select, tup
         exploded = typed(exp.Anonymous(this="explode", expressions=[made.exploded]), item_type)
         select = exp.Select(expressions=[_item(exploded, item_type)])
     item = typed(exp.column(ITEM, table=ref, quoted=True), item_type)
-    types = dict(item_type.fields)
-    entries = tuple(
-        Entry(name or shown, field(item.copy(), part, types[part]) if part else item.copy())
-        for name, part in made.fields
-    )
-    return select, entries
+    return select, tuple(Entry(name or shown, _part(item, part)) for name, part in made.fields)
+
+
+def _part(item: exp.Expr, path: str) -> exp.Expr:
+    """The item itself, or a field of it, or a field of that."""
+    node = item.copy()
+    for name in path.split(".") if path else ():
+        node = field(node, name, dict(type_of(node).fields)[name])
+    return node
 
 
 def _item(value: exp.Expr, type_: SqlType) -> exp.Expr:
@@ -159,9 +187,8 @@ def _numbered(made: TableFunction) -> TableFunction:
         made.exploded,
         exp.Lambda(this=body, expressions=[exp.to_identifier("x"), exp.to_identifier("i")]),
     )
-    if any(part for _, part in made.fields):
-        raise FeatureNotSupported("WITH ORDINALITY needs a function of one column")
-    return TableFunction(counted, ((made.fields[0][0], "item"), ("ordinality", "ordinality")))
+    fields = tuple((name, f"item.{part}" if part else "item") for name, part in made.fields)
+    return TableFunction(counted, (*fields, ("ordinality", "ordinality")))
 
 
 def _series(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr:
@@ -176,15 +203,46 @@ def _series(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Exp
     type_ = common_type([INTEGER, *(type_of(a) for a in arguments)], name)
     if not type_.is_integer and type_.kind is not Kind.NUMERIC:
         raise undefined(name, arguments)
-    whole = type_ if type_.is_integer else BIGINT
     if type_.kind is Kind.NUMERIC:
-        raise FeatureNotSupported(
-            "generate_series over numeric is not supported", hint="Generate integers and divide them."
-        )
-    start, stop, *rest = (convert(a, whole, settings) for a in arguments)
-    step = rest[0] if rest else integer(1, whole)
-    last = stop if name == "generate_series" else binary(exp.Sub, whole, stop, integer(1, whole))
-    return _guarded(start, last, step, call(array_of(whole), "sequence", start.copy(), last.copy(), step.copy()), whole)
+        return _numeric_series(arguments, type_, settings)
+    start, stop, *rest = (convert(a, type_, settings) for a in arguments)
+    step = rest[0] if rest else integer(1, type_)
+    last = stop if name == "generate_series" else binary(exp.Sub, type_, stop, integer(1, type_))
+    return _guarded(start, last, step, call(array_of(type_), "sequence", start.copy(), last.copy(), step.copy()), type_)
+
+
+def _numeric_series(arguments: list[exp.Expr], type_: SqlType, settings: Settings) -> exp.Expr:
+    """Counted in whole steps, each number made from its count."""
+    start, stop, *rest = (convert(a, type_, settings) for a in arguments)
+    step = rest[0] if rest else convert(integer(1), type_, settings)
+    span = arithmetic("/", binary(exp.Sub, type_, stop, start), step, settings)
+    steps = spark_cast(call(BIGINT, "floor", span), BIGINT)
+    numbers = call(array_of(BIGINT), "sequence", bigint(0), steps)
+    times = arithmetic("*", spark_cast(variable("n", BIGINT), numeric(19, 0)), step.copy(), settings)
+    value = spark_cast(binary(exp.Add, type_, start.copy(), times), type_)
+    return _guarded(start.copy(), stop.copy(), step.copy(), transform(numbers, "n", value, array_of(type_)), type_)
+
+
+def _subscripts(arguments: list[exp.Expr], settings: Settings) -> exp.Expr:
+    if len(arguments) not in (2, 3) or type_of(arguments[0]).kind is not Kind.ARRAY:
+        raise undefined("generate_subscripts", arguments)
+    length = invoke("array_length", arguments[:2], settings)
+    upward = call(array_of(INTEGER), "sequence", integer(1), length)
+    if len(arguments) == 2:
+        return upward
+    back = convert(arguments[2], BOOLEAN, settings)
+    return case(array_of(INTEGER), [(back, call(array_of(INTEGER), "reverse", upward.copy()))], upward)
+
+
+def _settled(arguments: Sequence[exp.Expr], settings: Settings) -> list[exp.Expr]:
+    return [settle(argument, settings) for argument in arguments]
+
+
+def _texts(name: str, arguments: list[exp.Expr], least: int, most: int, settings: Settings) -> list[exp.Expr]:
+    given = [convert(a, VARCHAR, settings) if type_of(a).kind is Kind.NULL else a for a in arguments]
+    if not least <= len(given) <= most or any(type_of(a).kind is not Kind.VARCHAR for a in given):
+        raise undefined(name, arguments)
+    return given
 
 
 def _guarded(start: exp.Expr, stop: exp.Expr, step: exp.Expr, series: exp.Expr, type_: SqlType) -> exp.Expr:
@@ -200,28 +258,49 @@ def _time_series(name: str, arguments: list[exp.Expr], settings: Settings) -> ex
     zoned = any(type_of(a).kind in (Kind.DATE, Kind.TIMESTAMPTZ) for a in arguments[:2])
     type_ = TIMESTAMPTZ if zoned else TIMESTAMP
     start, stop = (convert(a, type_, settings) for a in arguments[:2])
-    width = interval_constant(convert(arguments[2], INTERVAL, settings))
-    if width is None:
-        raise FeatureNotSupported("generate_series needs a constant interval as its step")
-    months, days, micros = width
-    if not (months or days or micros):
+    step = convert(arguments[2], INTERVAL, settings)
+    width = interval_constant(step)
+    if width is not None and not any(width):
         raise InvalidParameter("step size cannot equal zero")
-    if months and (days or micros):
-        raise FeatureNotSupported("a step of both months and days is not supported")
-    if months:
-        step: exp.Expr = exp.Anonymous(this="make_ym_interval", expressions=[exp.Literal.number(0), integer(months)])
-        ahead = months > 0
+    if width is not None and width[0]:
+        return _calendar_series(start, stop, width, type_, settings)
+    if width is not None:
+        stride: exp.Expr = bigint(width[1] * MICROS_PER_DAY + width[2])
     else:
-        total = days * MICROS_PER_DAY + micros
-        whole, rest = divmod(abs(total), 1_000_000)
-        seconds: exp.Expr = exp.Literal.number(f"{whole}.{rest:06d}")
-        seconds = exp.Neg(this=seconds) if total < 0 else seconds
-        zero = exp.Literal.number(0)
-        step = exp.Anonymous(this="make_dt_interval", expressions=[zero, zero.copy(), zero.copy(), seconds])
-        ahead = total > 0
-    series = call(array_of(type_), "sequence", start, stop, step)
+        months = comparison(exp.NEQ, intervals.months_of(step), integer(0))
+        days = binary(exp.Mul, BIGINT, spark_cast(intervals.days_of(step), BIGINT), bigint(MICROS_PER_DAY))
+        total = binary(exp.Add, BIGINT, days, intervals.micros_in(step))
+        stride = guarded(total, months, "a step in months must be a constant", settings)
+    first, last = micros_of(start), micros_of(stop)
+    moments = call(array_of(BIGINT), "sequence", first, last, stride)
+    moment = call(TIMESTAMPTZ, "timestamp_micros", variable("n", BIGINT))
+    listed = transform(moments, "n", moment if type_ == TIMESTAMPTZ else spark_cast(moment, TIMESTAMP), array_of(type_))
+    return _guarded(first.copy(), last.copy(), stride.copy(), listed, type_)
+
+
+def _calendar_series(
+    start: exp.Expr, stop: exp.Expr, width: tuple[int, int, int], type_: SqlType, settings: Settings
+) -> exp.Expr:
+    """Steps of months: each moment is made from the one before, so that the end of a month stays where it fell."""
+    months, days, micros = width
+    span = months * 30 * MICROS_PER_DAY + days * MICROS_PER_DAY + micros
+    ahead = span > 0
+    # No step is shorter than 28 days a month, so this many are enough.
+    least = max(1, abs(span) - abs(months) * 2 * MICROS_PER_DAY)
+    apart = call(BIGINT, "abs", binary(exp.Sub, BIGINT, micros_of(stop), micros_of(start)))
+    count = binary(exp.Add, BIGINT, binary(exp.IntDiv, BIGINT, apart, bigint(least)), bigint(1))
+    counted = call(array_of(BIGINT), "sequence", bigint(1), count)
+    before = call(type_, "element_at", variable("done", array_of(type_)), integer(-1))
+    following = intervals.shift(before, interval_literal(months, days, micros), settings)
+    grown = call(
+        array_of(type_), "concat", variable("done", array_of(type_)), call(array_of(type_), "array", following)
+    )
+    first = call(array_of(type_), "array", start.copy())
+    moments = call(array_of(type_), "aggregate", counted, first, lambda_(grown, "done", "n"))
+    inside = comparison(exp.LTE if ahead else exp.GTE, variable("m", type_), stop.copy())
+    kept = call(array_of(type_), "filter", moments, lambda_(inside, "m"))
     leads = comparison(exp.LTE if ahead else exp.GTE, start.copy(), stop.copy())
-    return case(array_of(type_), [(leads, series)])
+    return case(array_of(type_), [(leads, kept)])
 
 
 def _unnest(arguments: list[exp.Expr], settings: Settings) -> TableFunction:
@@ -237,23 +316,37 @@ def _unnest(arguments: list[exp.Expr], settings: Settings) -> TableFunction:
         if inner.kind is Kind.STRUCT:
             return TableFunction(node, tuple((name, name) for name, _ in inner.fields))
         return TableFunction(node, (("", ""),))
-    fields = [(f"f{index}", element_type(a)) for index, a in enumerate(arguments, start=1)]
+    return zipped(arguments)
+
+
+def zipped(arrays: Sequence[exp.Expr]) -> TableFunction:
+    """Several arrays side by side, the shorter ones filled up with NULL."""
+    fields = [(f"f{index}", element_type(a)) for index, a in enumerate(arrays, start=1)]
     item = struct_of(*fields)
-    names: list[exp.Expr] = [text(name) for name, _ in fields]
-    zipped = call(array_of(item), "arrays_zip", *arguments)
-    # arrays_zip names its fields by position, from 0.
+    # arrays_zip names its fields by position, from 0, and is NULL where one array is.
     zero_based = struct_of(*((str(i), t) for i, (_, t) in enumerate(fields)))
-    body = call(
-        item,
-        "named_struct",
-        *(
-            part
-            for i, name in enumerate(names)
-            for part in (name, field(variable("x", zero_based), str(i), fields[i][1]))
-        ),
+    filled = [
+        typed(exp.Coalesce(this=a, expressions=[spark_cast(call(type_of(a), "array"), type_of(a))]), type_of(a))
+        for a in arrays
+    ]
+    parts: list[exp.Expr] = []
+    for index, (name, type_) in enumerate(fields):
+        parts += [text(name), field(variable("x", zero_based), str(index), type_)]
+    named = transform(
+        call(array_of(item), "arrays_zip", *filled), "x", call(item, "named_struct", *parts), array_of(item)
     )
-    named = call(array_of(item), "transform", zipped, exp.Lambda(this=body, expressions=[exp.to_identifier("x")]))
     return TableFunction(named, tuple(("", name) for name, _ in fields))
+
+
+SET_RETURNING = frozenset(
+    (
+        "generate_series", "generate_subscripts", "unnest", "regexp_matches", "regexp_split_to_table",
+        "string_to_table", "jsonb_array_elements", "jsonb_array_elements_text", "json_array_elements",
+        "json_array_elements_text",
+        "jsonb_each", "jsonb_each_text", "json_each", "json_each_text", "jsonb_object_keys", "json_object_keys",
+        "jsonb_path_query",
+    )
+)  # fmt: skip
 
 
 def _one_json(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr:
@@ -300,7 +393,7 @@ def time_window(
 ) -> tuple[list[tuple[str, exp.Expr, bool]], exp.Expr, int]:
     """The columns of TUMBLE or HOP over a table: its own, and the window's start; and the window's size.
 
-    TUMBLE gives each row one start; HOP gives an exploded one for each window that the row falls in.
+    TUMBLE gives each row one start; HOP gives an array of them, one for each window that the row falls in.
     """
     needed = 2 if name == "tumble" else 3
     if len(arguments) not in (needed, needed + 1):
@@ -321,7 +414,7 @@ def time_window(
         raise InvalidParameter("the size of a hopping window must be a multiple of its hop")
     starts = [_moved(last.copy(), -hop * index, type_) for index in range(size // hop - 1, -1, -1)]
     listed = call(array_of(type_), "array", *starts)
-    return [*columns], typed(exp.Anonymous(this="explode", expressions=[listed]), type_), size
+    return [*columns], listed, size
 
 
 def window_end(start: exp.Expr, size: int) -> exp.Expr:

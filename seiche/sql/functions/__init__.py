@@ -5,7 +5,24 @@ Importing this package registers them all; `invoke` renders a call.
 
 from __future__ import annotations
 
-from seiche.sql.functions import arrays, jsonb, maths, strings, system, temporal
+from seiche.sql.functions import (
+    angles,
+    arrays,
+    bytea,
+    json_edit,
+    jsonb,
+    jsonpath,
+    maths,
+    numerals,
+    patterns,
+    strings,
+    system,
+    templates,
+    temporal,
+)
 from seiche.sql.functions.registry import invoke, is_function, undefined
 
-__all__ = ["arrays", "invoke", "is_function", "jsonb", "maths", "strings", "system", "temporal", "undefined"]
+__all__ = [
+    "angles", "arrays", "bytea", "invoke", "is_function", "json_edit", "jsonb", "jsonpath", "maths", "numerals",
+    "patterns", "strings", "system", "templates", "temporal", "undefined",
+]  # fmt: skip

@@ -15,15 +15,18 @@ from seiche.sql.nodes import (
     conjunction,
     equal,
     integer,
+    is_null,
+    lambda_,
     not_null,
     spark_cast,
+    text,
     transform,
     type_of,
     typed,
     variable,
 )
 from seiche.sql.operators import compare, concatenate
-from seiche.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, Kind, SqlType, array_of
+from seiche.types import BOOLEAN, INTEGER, VARCHAR, Kind, SqlType, array_of
 
 Nodes = list[exp.Expr]
 
@@ -72,6 +75,36 @@ def _array_length(arguments: Nodes, settings: Settings) -> exp.Expr:
     return case(INTEGER, conditions)
 
 
+@function("array_length", takes=[Any_.ARRAY])
+def _array_size(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return call(INTEGER, "size", arguments[0])
+
+
+@function("array_dims", takes=[Any_.ARRAY])
+def _array_dims(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """`[1:2][1:3]`, NULL for an empty array."""
+    node, shown = arguments[0], []
+    current = node
+    while type_of(current).kind is Kind.ARRAY:
+        size = spark_cast(call(INTEGER, "size", current.copy()), VARCHAR)
+        shown += [text("[1:"), size, text("]")]
+        current = call(element_type(current), "get", current.copy(), integer(0))
+    some = comparison(exp.GT, call(INTEGER, "size", node.copy()), integer(0))
+    return case(VARCHAR, [(some, call(VARCHAR, "concat", *shown))])
+
+
+@function("array_fill", takes=[Any_.VALUE, array_of(INTEGER)])
+def _array_fill(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """One dimension, or more where they are written down."""
+    node, sizes = arguments
+    written = isinstance(sizes, exp.Anonymous) and sizes.name == "array"
+    counts = list(sizes.expressions) if written else [call(INTEGER, "get", sizes, integer(0))]
+    made = node
+    for count in reversed(counts):
+        made = call(array_of(type_of(made)), "array_repeat", made, count)
+    return made
+
+
 @function("array_lower", takes=[Any_.ARRAY, INTEGER])
 def _array_lower(arguments: Nodes, settings: Settings) -> exp.Expr:
     return case(INTEGER, [(not_null(_array_length(arguments, settings)), integer(1))])
@@ -115,7 +148,8 @@ def _array_prepend(arguments: Nodes, settings: Settings) -> exp.Expr:
     return call(type_of(node), "concat", call(type_of(node), "array", item), whole)
 
 
-@function("array_cat", takes=[Any_.ARRAY, Any_.ARRAY])
+@function("array_cat", takes=[Any_.ELEMENT, Any_.ARRAY])
+@function("array_cat", takes=[Any_.ARRAY, Any_.ELEMENT])
 def _array_cat(arguments: Nodes, settings: Settings) -> exp.Expr:
     return concatenate(arguments[0], arguments[1], settings)
 
@@ -123,8 +157,15 @@ def _array_cat(arguments: Nodes, settings: Settings) -> exp.Expr:
 @function("array_position", takes=[Any_.ARRAY, Any_.ELEMENT])
 def _array_position(arguments: Nodes, settings: Settings) -> exp.Expr:
     node, item = _with_element(arguments[0], arguments[1], settings)
-    found = call(BIGINT, "nullif", call(BIGINT, "array_position", node, item), integer(0))
-    return spark_cast(found, INTEGER)
+    return call(INTEGER, "get", _array_positions([node, item], settings), integer(0))
+
+
+@function("array_position", takes=[Any_.ARRAY, Any_.ELEMENT, INTEGER])
+def _array_position_from(arguments: Nodes, settings: Settings) -> exp.Expr:
+    found = _array_positions(arguments[:2], settings)
+    start = arguments[2]
+    later = exp.GTE(this=exp.column("p"), expression=start)
+    return call(INTEGER, "get", call(type_of(found), "filter", found, lambda_(later, "p")), integer(0))
 
 
 @function("array_positions", takes=[Any_.ARRAY, Any_.ELEMENT])
@@ -163,9 +204,19 @@ def _array_replace(arguments: Nodes, settings: Settings) -> exp.Expr:
 @function("array_to_string", takes=[Any_.ARRAY, VARCHAR, VARCHAR], optional=1)
 def _array_to_string(arguments: Nodes, settings: Settings) -> exp.Expr:
     node = arguments[0]
-    if element_type(node).kind is not Kind.VARCHAR:
-        node = transform(node, "x", to_text(variable("x", element_type(node)), settings), array_of(VARCHAR))
-    return call(VARCHAR, "array_join", node, *arguments[1:])
+    while element_type(node).kind is Kind.ARRAY:
+        node = call(element_type(node), "flatten", node)
+    inner = element_type(node)
+    if inner.kind is Kind.BOOLEAN:  # output form, not the text of a cast
+        shown = case(VARCHAR, [(variable("x", inner), text("t")), (not_null(variable("x", inner)), text("f"))])
+        node = transform(node, "x", shown, array_of(VARCHAR))
+    elif inner.kind is not Kind.VARCHAR:
+        node = transform(node, "x", to_text(variable("x", inner), settings), array_of(VARCHAR))
+    if len(arguments) < 3:
+        return call(VARCHAR, "array_join", node, arguments[1])
+    # Without a text for them NULLs are left out, as without the argument.
+    filled = call(VARCHAR, "array_join", node.copy(), arguments[1].copy(), arguments[2])
+    return case(VARCHAR, [(is_null(arguments[2].copy()), call(VARCHAR, "array_join", node, arguments[1]))], filled)
 
 
 @function("trim_array", takes=[Any_.ARRAY, INTEGER])
@@ -184,6 +235,14 @@ def _on_array(name: str, spark: str) -> None:
 
 for _name in ("array_max", "array_min", "array_distinct", "array_sort"):
     _on_array(_name, _name)
+_on_array("array_reverse", "reverse")
+
+
+@function("array_flatten", takes=[Any_.ARRAY])
+def _array_flatten(arguments: Nodes, settings: Settings) -> exp.Expr:
+    if element_type(arguments[0]).kind is not Kind.ARRAY:
+        raise undefined("array_flatten", arguments)
+    return call(element_type(arguments[0]), "flatten", arguments[0])
 
 
 @function("array_contains", takes=[Any_.ARRAY, Any_.ARRAY])
@@ -211,14 +270,15 @@ def contains(node: exp.Expr, other: exp.Expr, settings: Settings) -> exp.Expr:
     """`a @> b`: every element of b is in a."""
     type_ = common_type([type_of(node), type_of(other)], "@>")
     node, other = convert(node, type_, settings), convert(other, type_, settings)
-    missing = call(type_, "array_except", other, node)
+    missing = call(type_, "array_except", other, call(type_, "array_compact", node))  # a NULL is in no array
     empty = equal(call(INTEGER, "size", missing), integer(0))
     return case(BOOLEAN, [(conjunction([not_null(node.copy()), not_null(other.copy())]), empty)])
 
 
 def overlaps(node: exp.Expr, other: exp.Expr, settings: Settings) -> exp.Expr:
     type_ = common_type([type_of(node), type_of(other)], "&&")
-    return call(BOOLEAN, "arrays_overlap", convert(node, type_, settings), convert(other, type_, settings))
+    present = [call(type_, "array_compact", convert(each, type_, settings)) for each in (node, other)]
+    return call(BOOLEAN, "arrays_overlap", *present)
 
 
 def quantified(kind: type[exp.Binary], node: exp.Expr, array: exp.Expr, settings: Settings, *, every: bool) -> exp.Expr:

@@ -7,7 +7,7 @@ import json
 from sqlglot import exp
 
 from seiche.errors import InvalidParameter
-from seiche.sql.casts import convert, to_text
+from seiche.sql.casts import convert, json_text, to_text
 from seiche.sql.functions.registry import Any_, function, undefined
 from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import (
@@ -21,6 +21,8 @@ from seiche.sql.nodes import (
     field,
     integer,
     is_null,
+    lambda_,
+    negation,
     not_null,
     null,
     spark_cast,
@@ -37,6 +39,18 @@ Nodes = list[exp.Expr]
 
 def variant(node: exp.Expr) -> exp.Expr:
     return call(JSONB, "parse_json", node)
+
+
+def starts(node: exp.Expr, mark: str) -> exp.Expr:
+    """Whether it is an object ("{") or an array ("[")."""
+    return call(BOOLEAN, "startswith", typed(node.copy(), VARCHAR), text(mark))
+
+
+def items_of(node: exp.Expr) -> exp.Expr:
+    """The items of an array, each as json text."""
+    listed = spark_cast(variant(node.copy()), JSONB, "array<variant>")
+    body = exp.Anonymous(this="to_json", expressions=[exp.column("x")])
+    return call(array_of(VARCHAR), "transform", listed, lambda_(body, "x"))
 
 
 def quoted(node: exp.Expr) -> exp.Expr:
@@ -89,7 +103,9 @@ def member(node: exp.Expr, key: exp.Expr, settings: Settings, *, as_text: bool) 
     """`node -> key` and `node ->> key`, by name or by position."""
     key = convert(key, VARCHAR, settings) if type_of(key).kind is Kind.NULL else key
     if type_of(key).kind is Kind.VARCHAR:
-        return _at(node, _name_step(key), as_text=as_text)
+        if isinstance(key, exp.Literal) and not {'"', "\\", "'"} & set(key.this):
+            return _at(node, text(f'$["{key.this}"]'), as_text=as_text)
+        return _at(_named_member(node, key), text("$"), as_text=as_text)
     if not type_of(key).is_integer:
         raise undefined("->>" if as_text else "->", [node, key])
     index = constant_integer(key)
@@ -106,8 +122,12 @@ def member(node: exp.Expr, key: exp.Expr, settings: Settings, *, as_text: bool) 
 def path(node: exp.Expr, keys: exp.Expr, settings: Settings, *, as_text: bool) -> exp.Expr:
     """`node #> '{a,b}'`."""
     keys = convert(keys, array_of(VARCHAR), settings)
+    if isinstance(keys, exp.Cast):  # an empty array
+        keys = keys.this
     if not isinstance(keys, exp.Anonymous) or keys.name != "array":
         raise InvalidParameter("a json path must be a constant array", hint="Write it as '{a,b,0}'.")
+    if not keys.expressions:
+        return _at(node, text("$"), as_text=as_text)
     current = node
     for index, key in enumerate(keys.expressions):
         last = index == len(keys.expressions) - 1
@@ -121,15 +141,23 @@ def path(node: exp.Expr, keys: exp.Expr, settings: Settings, *, as_text: bool) -
     return current
 
 
-def _name_step(key: exp.Expr) -> exp.Expr:
-    if isinstance(key, exp.Literal):
-        return text("$[" + json.dumps(key.this, ensure_ascii=False) + "]")
-    return call(VARCHAR, "concat", text('$["'), key, text('"]'))
+def _named_member(node: exp.Expr, key: exp.Expr) -> exp.Expr:
+    """A member by a name that a path cannot spell."""
+    members = call(JSONB, "from_json", node.copy(), text("map<string,variant>"))
+    found = call(JSONB, "to_json", call(JSONB, "try_element_at", members, key))
+    return case(JSONB, [(starts(node, "{"), found)])
 
 
 def _at(node: exp.Expr, steps: exp.Expr, *, as_text: bool) -> exp.Expr:
     if as_text:
-        return call(VARCHAR, "variant_get", variant(node), steps, text("string"))
+        found = call(VARCHAR, "variant_get", variant(node), steps, text("string"))
+        nested = call(BOOLEAN, "rlike", found.copy(), text(r"^[\[{]"))
+        inside = call(
+            VARCHAR, "to_json", call(JSONB, "variant_get", variant(node.copy()), steps.copy(), text("variant"))
+        )
+        # A string that only looks like json is quoted in the json.
+        plain = call(BOOLEAN, "startswith", inside, text('"'))
+        return case(VARCHAR, [(conjunction([nested, negation(plain)]), json_text(found.copy()))], found)
     return call(JSONB, "to_json", call(JSONB, "variant_get", variant(node), steps, text("variant")))
 
 
@@ -150,7 +178,8 @@ def _typeof(arguments: Nodes, settings: Settings) -> exp.Expr:
     return case(VARCHAR, [*branches, (not_null(arguments[0].copy()), text("number"))])
 
 
-@function("to_jsonb", "to_json", takes=[Any_.VALUE])
+@function("array_to_json", takes=[Any_.ARRAY])
+@function("row_to_json", "to_jsonb", "to_json", takes=[Any_.VALUE])
 def _to_jsonb(arguments: Nodes, settings: Settings) -> exp.Expr:
     return as_json(arguments[0], settings)
 
@@ -177,8 +206,9 @@ def _extract_path(name: str, *, as_text: bool) -> None:
         return path(arguments[0], call(array_of(VARCHAR), "array", *arguments[1:]), settings, as_text=as_text)
 
 
-_extract_path("jsonb_extract_path", as_text=False)
-_extract_path("jsonb_extract_path_text", as_text=True)
+for _name in ("jsonb_extract_path", "json_extract_path"):
+    _extract_path(_name, as_text=False)
+    _extract_path(f"{_name}_text", as_text=True)
 
 
 # --- asking ------------------------------------------------------------------------------------------
@@ -194,14 +224,7 @@ def has_key(node: exp.Expr, key: exp.Expr, settings: Settings) -> exp.Expr:
         ),
         BOOLEAN,
     )
-    items = call(
-        JSONB,
-        "transform",
-        spark_cast(variant(node.copy()), JSONB, "array<variant>"),
-        exp.Lambda(
-            this=exp.Anonymous(this="to_json", expressions=[exp.column("x")]), expressions=[exp.to_identifier("x")]
-        ),
-    )
+    items = items_of(node)
     in_array = call(BOOLEAN, "array_contains", items, quoted(key.copy()))
     array = equal(call(VARCHAR, "left", node.copy(), integer(1)), text("["))
     itself = equal(typed(node.copy(), VARCHAR), quoted(key.copy()))
@@ -232,26 +255,15 @@ def contains(node: exp.Expr, other: exp.Expr, settings: Settings) -> exp.Expr:
 
 
 def _held(node: exp.Expr, wanted: object, settings: Settings, *, top: bool = True) -> exp.Expr:
-    def starts(mark: str) -> exp.Expr:
-        return equal(call(VARCHAR, "left", node.copy(), integer(1)), text(mark))
-
     match wanted:
         case dict():
             inner = [
                 _held(member(node.copy(), text(key), settings, as_text=False), value, settings, top=False)
                 for key, value in wanted.items()
             ]
-            return conjunction([starts("{"), *inner])
+            return conjunction([starts(node, "{"), *inner])
         case list():
-            items = call(
-                JSONB,
-                "transform",
-                spark_cast(variant(node.copy()), JSONB, "array<variant>"),
-                exp.Lambda(
-                    this=exp.Anonymous(this="to_json", expressions=[exp.column("x")]),
-                    expressions=[exp.to_identifier("x")],
-                ),
-            )
+            items = items_of(node)
             found = [
                 call(
                     BOOLEAN,
@@ -264,22 +276,19 @@ def _held(node: exp.Expr, wanted: object, settings: Settings, *, top: bool = Tru
                 )
                 for value in wanted
             ]
-            return case(BOOLEAN, [(starts("["), conjunction(found))], exp.Boolean(this=False))
+            return case(BOOLEAN, [(starts(node, "["), conjunction(found))], exp.Boolean(this=False))
         case _:
             same = equal(typed(node.copy(), VARCHAR), text(json.dumps(wanted, ensure_ascii=False)))
             if not top:
                 return same
-            items = call(
-                JSONB,
-                "transform",
-                spark_cast(variant(node.copy()), JSONB, "array<variant>"),
-                exp.Lambda(
-                    this=exp.Anonymous(this="to_json", expressions=[exp.column("x")]),
-                    expressions=[exp.to_identifier("x")],
-                ),
-            )
+            items = items_of(node)
             return case(
                 BOOLEAN,
-                [(starts("["), call(BOOLEAN, "array_contains", items, text(json.dumps(wanted, ensure_ascii=False))))],
+                [
+                    (
+                        starts(node, "["),
+                        call(BOOLEAN, "array_contains", items, text(json.dumps(wanted, ensure_ascii=False))),
+                    )
+                ],
                 same,
             )

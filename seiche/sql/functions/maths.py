@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from seiche.errors import InvalidParameter
 from seiche.sql.casts import convert
 from seiche.sql.functions.registry import Any_, Maker, function
 from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import (
     Settings,
+    binary,
     call,
     case,
     checked_cast,
     comparison,
+    disjunction,
+    equal,
+    guarded,
     integer,
+    lambda_,
+    not_null,
     spark_cast,
+    text,
     type_of,
     typed,
+    variable,
 )
-from seiche.sql.operators import arithmetic, decimal_quotient, negative, power
-from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, MAX_PRECISION, NUMERIC, numeric
+from seiche.sql.operators import arithmetic, compare, negative, power
+from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, MAX_PRECISION, NUMERIC, VARCHAR, SqlType, numeric
 
 Nodes = list[exp.Expr]
 
@@ -89,11 +96,21 @@ def _round_digits(arguments: Nodes, settings: Settings) -> exp.Expr:
     places = constant_integer(digits)
     if places is not None:
         return _rounded(node, places)
-    # Digits that vary by row: shift, round, shift back.
-    factor = call(DOUBLE, "power", spark_cast(integer(10), DOUBLE), spark_cast(digits, DOUBLE))
-    scale = checked_cast(factor, NUMERIC, settings)
-    whole = call(NUMERIC, "round", arithmetic("*", spark_cast(node, NUMERIC), scale, settings), integer(0))
-    return decimal_quotient(spark_cast(whole, NUMERIC), scale.copy(), settings)
+    return _shifted("round", node, digits, settings)
+
+
+def _shifted(how: str, node: exp.Expr, digits: exp.Expr, settings: Settings) -> exp.Expr:
+    """Digits that vary by row: one of the roundings that the type has room for, chosen where it is evaluated."""
+    type_ = type_of(node)
+    wide = spark_cast(node, NUMERIC)
+    least, most = -(type_.precision - type_.scale), type_.scale
+    branches: list[tuple[exp.Expr, exp.Expr]] = []
+    for places in range(least, most):
+        made = _rounded(wide.copy(), places) if how == "round" else _trunc([wide.copy(), integer(places)], settings)
+        condition = comparison(exp.LTE if places == least else exp.EQ, digits.copy(), integer(places))
+        branches.append((condition, spark_cast(made, NUMERIC)))
+    known = typed(exp.Not(this=typed(exp.Is(this=digits.copy(), expression=exp.Null()), BOOLEAN)), BOOLEAN)
+    return case(NUMERIC, [*branches, (known, wide)])
 
 
 def _rounded(node: exp.Expr, places: int) -> exp.Expr:
@@ -119,7 +136,7 @@ def _trunc(arguments: Nodes, settings: Settings) -> exp.Expr:
     type_ = type_of(node)
     places = constant_integer(arguments[1]) if len(arguments) > 1 else 0
     if places is None:
-        raise InvalidParameter("function trunc needs a constant number of digits")
+        return _shifted("trunc", node, arguments[1], settings)
     if 0 <= type_.scale <= places:
         return node
     whole = min(MAX_PRECISION - max(places, 0), type_.precision - type_.scale + 1)
@@ -139,10 +156,7 @@ def _domain(spark: str, low: str, *, inclusive: bool) -> Maker:
         node = arguments[0]
         kind = exp.LT if inclusive else exp.LTE
         outside = comparison(kind, node.copy(), spark_cast(exp.Literal.string(low), DOUBLE))
-        if settings.strict:
-            raised = call(DOUBLE, "raise_error", typed(exp.Literal.string(_COMPLAINTS[spark]), NUMERIC))
-            return case(DOUBLE, [(outside, spark_cast(raised, DOUBLE))], call(DOUBLE, spark, node))
-        return _guarded(spark, node, outside)
+        return guarded(call(DOUBLE, spark, node), outside, _COMPLAINTS[spark], settings)
 
     return make
 
@@ -152,13 +166,6 @@ _COMPLAINTS = {
     "ln": "cannot take logarithm of a negative number",
     "log10": "cannot take logarithm of a negative number",
 }
-
-
-def _guarded(spark: str, node: exp.Expr, outside: exp.Expr) -> exp.Expr:
-    """NULL outside the domain, marked as a failure of its one operand."""
-    inside = case(DOUBLE, [(typed(exp.Not(this=outside), BOOLEAN), call(DOUBLE, spark, node.copy()))])
-    inside.meta["fallible"] = True
-    return inside
 
 
 function("sqrt", takes=[DOUBLE])(_domain("sqrt", "0", inclusive=True))
@@ -219,22 +226,62 @@ def _div(arguments: Nodes, settings: Settings) -> exp.Expr:
     return _trunc([quotient], settings)
 
 
+def _divisor(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    """Euclid over a bounded fold: 93 steps suffice for 64 bits."""
+    names = exp.Literal.string("a"), exp.Literal.string("b")
+    start = call(BIGINT, "named_struct", names[0], call(BIGINT, "abs", a), names[1], call(BIGINT, "abs", b))
+    step = _euclid()
+    return call(BIGINT, "aggregate", call(BIGINT, "sequence", integer(1), integer(93)), start, step[0], step[1])
+
+
 @function("gcd", takes=[Any_.INTEGER, Any_.INTEGER])
 def _gcd(arguments: Nodes, settings: Settings) -> exp.Expr:
-    """Euclid over a bounded fold: 93 steps suffice for 64 bits."""
     type_ = BIGINT if BIGINT in (type_of(arguments[0]), type_of(arguments[1])) else INTEGER
     a, b = (spark_cast(argument, BIGINT) for argument in arguments)
-    start = call(
-        BIGINT,
-        "named_struct",
-        exp.Literal.string("a"),
-        call(BIGINT, "abs", a),
-        exp.Literal.string("b"),
-        call(BIGINT, "abs", b),
+    return checked_cast(_divisor(a, b), type_, settings)
+
+
+@function("lcm", takes=[Any_.INTEGER, Any_.INTEGER])
+def _lcm(arguments: Nodes, settings: Settings) -> exp.Expr:
+    type_ = BIGINT if BIGINT in (type_of(arguments[0]), type_of(arguments[1])) else INTEGER
+    a, b = (spark_cast(argument, BIGINT) for argument in arguments)
+    return _multiple(a, b, type_, settings)
+
+
+def _multiple(a: exp.Expr, b: exp.Expr, type_: SqlType, settings: Settings) -> exp.Expr:
+    """a / gcd(a, b) * b, of which only the product can be too large."""
+    share = binary(exp.IntDiv, BIGINT, a, _divisor(a.copy(), b.copy()))
+    size = spark_cast(call(BIGINT, "abs", share), numeric(19, 0))
+    product = binary(exp.Mul, numeric(38, 0), size, spark_cast(call(BIGINT, "abs", b), numeric(19, 0)))
+    none = disjunction([equal(a.copy(), integer(0)), equal(b.copy(), integer(0))])
+    return case(type_, [(none, spark_cast(integer(0), type_))], checked_cast(product, type_, settings))
+
+
+def _as_units(arguments: Nodes, settings: Settings) -> tuple[exp.Expr, exp.Expr, int]:
+    """Two decimals as whole numbers of the smaller one's last digit, and that digit's place."""
+    places = max(type_of(argument).scale for argument in arguments)
+    whole = [binary(exp.Mul, NUMERIC, a, spark_cast(integer(10**places, BIGINT), numeric(19, 0))) for a in arguments]
+    first, second = (checked_cast(each, BIGINT, settings) for each in whole)
+    return first, second, places
+
+
+def _from_units(node: exp.Expr, places: int) -> exp.Expr:
+    exact = binary(
+        exp.Div, NUMERIC, spark_cast(node, numeric(19, 0)), spark_cast(integer(10**places, BIGINT), numeric(19, 0))
     )
-    step = _euclid()
-    folded = call(BIGINT, "aggregate", call(BIGINT, "sequence", integer(1), integer(93)), start, step[0], step[1])
-    return spark_cast(folded, type_)
+    return spark_cast(exact, numeric(38, places, declared=True))
+
+
+@function("gcd", takes=[Any_.EXACT, Any_.EXACT])
+def _gcd_numeric(arguments: Nodes, settings: Settings) -> exp.Expr:
+    first, second, places = _as_units(arguments, settings)
+    return _from_units(_divisor(first, second), places)
+
+
+@function("lcm", takes=[Any_.EXACT, Any_.EXACT])
+def _lcm_numeric(arguments: Nodes, settings: Settings) -> exp.Expr:
+    first, second, places = _as_units(arguments, settings)
+    return _from_units(_multiple(first, second, BIGINT, settings), places)
 
 
 def _euclid() -> tuple[exp.Expr, exp.Expr]:
@@ -264,6 +311,46 @@ def _factorial(arguments: Nodes, settings: Settings) -> exp.Expr:
 @function("isnan", takes=[DOUBLE])
 def _isnan(arguments: Nodes, settings: Settings) -> exp.Expr:
     return call(BOOLEAN, "isnan", arguments[0])
+
+
+def _fraction_digits(node: exp.Expr) -> exp.Expr:
+    """The digits after the point without trailing zeros."""
+    if type_of(node).scale == 0:
+        return case(VARCHAR, [(not_null(node), text(""))])
+    shown = call(VARCHAR, "substring_index", spark_cast(node, VARCHAR), text("."), integer(-1))
+    return call(VARCHAR, "rtrim", text("0"), shown)
+
+
+@function("min_scale", takes=[Any_.EXACT])
+def _min_scale(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return call(INTEGER, "length", _fraction_digits(arguments[0]))
+
+
+@function("scale", takes=[Any_.EXACT])
+def _scale(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """A numeric of no declared scale keeps no trailing zeros, so it has as many digits as it needs."""
+    type_ = type_of(arguments[0])
+    if not type_.declared:
+        return _min_scale(arguments, settings)
+    return case(INTEGER, [(not_null(arguments[0]), integer(type_.scale))])
+
+
+@function("trim_scale", takes=[Any_.EXACT])
+def _trim_scale(arguments: Nodes, settings: Settings) -> exp.Expr:
+    type_ = type_of(arguments[0])
+    return spark_cast(arguments[0], numeric(type_.precision, type_.scale))
+
+
+@function("width_bucket", takes=[Any_.VALUE, Any_.ARRAY])
+def _width_bucket_array(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """How many of the sorted bounds are not above the value."""
+    node, bounds = arguments
+    bound = type_of(bounds).element
+    assert bound is not None
+    passed = call(
+        type_of(bounds), "filter", bounds, lambda_(compare(exp.LTE, variable("x", bound), node, settings), "x")
+    )
+    return case(INTEGER, [(not_null(node.copy()), call(INTEGER, "size", passed))])
 
 
 @function("width_bucket", takes=[DOUBLE, DOUBLE, DOUBLE, INTEGER])

@@ -7,12 +7,11 @@ import re
 from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported, InvalidParameter
-from seiche.sql.casts import to_text
+from seiche.sql.casts import convert, to_text
 from seiche.sql.functions.registry import Any_, Maker, function
 from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import (
     Settings,
-    attempt,
     binary,
     call,
     case,
@@ -20,14 +19,17 @@ from seiche.sql.nodes import (
     conjunction,
     equal,
     integer,
+    is_null,
+    lambda_,
+    negation,
     not_null,
     spark_cast,
     text,
     type_of,
     typed,
+    variable,
 )
-from seiche.sql.operators import regex
-from seiche.types import BOOLEAN, BYTEA, INTEGER, VARCHAR, Kind, SqlType, array_of
+from seiche.types import BIGINT, BOOLEAN, BYTEA, INTEGER, VARCHAR, Kind, SqlType, array_of
 
 Nodes = list[exp.Expr]
 
@@ -84,22 +86,6 @@ def _substring(arguments: Nodes, settings: Settings) -> exp.Expr:
         begin,
         call(INTEGER, "greatest", binary(exp.Sub, INTEGER, end, begin.copy()), integer(0)),
     )
-
-
-@function("substring", takes=[VARCHAR, VARCHAR])
-def _substring_regex(arguments: Nodes, settings: Settings) -> exp.Expr:
-    """The match, or its first group; NULL without a match."""
-    node, pattern = arguments
-    group = 0
-    if isinstance(pattern, exp.Literal):
-        group = 1 if re.search(r"(?<!\\)\((?!\?)", pattern.this) else 0
-    found = call(VARCHAR, "regexp_extract", node, regex(pattern), integer(group))
-    return case(VARCHAR, [(call(BOOLEAN, "rlike", node.copy(), regex(pattern.copy())), found)])
-
-
-@function("substring", "substr", takes=[BYTEA, INTEGER, INTEGER], optional=1)
-def _substring_bytes(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(BYTEA, "substr", *arguments)
 
 
 @function("overlay", takes=[VARCHAR, VARCHAR, INTEGER, INTEGER], optional=1)
@@ -195,52 +181,110 @@ def _shown(node: exp.Expr, settings: Settings) -> exp.Expr:
     return to_text(node, settings)
 
 
+_SPECIFIER = re.compile(r"%(?:(\d+)\$)?(-?)(?:(\d+)|\*(?:(\d+)\$)?)?([sIL%])|%(.?)")
+
+
 @function("format", takes=[VARCHAR, Any_.VALUE], variadic=True)
 def _format(arguments: Nodes, settings: Settings) -> exp.Expr:
-    """`%s`, `%I`, `%L` and `%%` in a constant format."""
+    """`%s`, `%I`, `%L` and `%%` in a constant format, with positions and widths."""
     pattern = arguments[0]
     if not isinstance(pattern, exp.Literal):
         raise FeatureNotSupported("function format needs a constant format string")
+    values, used, end = arguments[1:], 0, 0
     parts: Nodes = []
-    values = iter(arguments[1:])
-    for piece in re.split(r"(%[sIL%])", pattern.this):
-        if piece == "%%":
+
+    def value_at(position: int) -> exp.Expr:
+        if not 1 <= position <= len(values):
+            raise InvalidParameter("too few arguments for format()")
+        return values[position - 1].copy()
+
+    for found in _SPECIFIER.finditer(pattern.this):
+        parts.append(text(pattern.this[end : found.start()]))
+        end = found.end()
+        position, minus, width, width_at, kind, bad = found.groups()
+        if kind is None:
+            raise InvalidParameter(f'unrecognized format() type specifier "{bad}"', hint='For a single "%" use "%%".')
+        if kind == "%":
             parts.append(text("%"))
-        elif piece in ("%s", "%I", "%L"):
-            value = next(values, None)
-            if value is None:
-                raise InvalidParameter("too few arguments for format()")
-            shown = _shown(value, settings)
-            quoted = {"%I": _quote_ident, "%L": _quote_nullable}.get(piece)
-            parts.append(
-                quoted([shown], settings)
-                if quoted
-                else typed(exp.Coalesce(this=shown, expressions=[text("")]), VARCHAR)
-            )
-        elif "%" in piece:
-            raise InvalidParameter(f'unrecognized format specifier in "{piece}"', hint='For a single "%" use "%%".')
-        elif piece:
-            parts.append(text(piece))
-    return call(VARCHAR, "concat", *parts) if parts else text("")
+            continue
+        size: exp.Expr | None = integer(int(width)) if width else None
+        if "*" in found[0]:
+            used = int(width_at) if width_at else used + 1
+            size = convert(value_at(used), INTEGER, settings)
+        used = int(position) if position else used + 1
+        parts.append(_aligned(_formatted(kind, value_at(used), settings), size, left=bool(minus)))
+    parts.append(text(pattern.this[end:]))
+    shown = [part for part in parts if not (isinstance(part, exp.Literal) and part.this == "")]
+    return call(VARCHAR, "concat", *shown) if shown else text("")
+
+
+def _formatted(kind: str, value: exp.Expr, settings: Settings) -> exp.Expr:
+    shown = _shown(value, settings)
+    match kind:
+        case "I":
+            return _quote_ident([shown], settings)
+        case "L":
+            return _quote_nullable([shown], settings)
+        case _:
+            return typed(exp.Coalesce(this=shown, expressions=[text("")]), VARCHAR)
+
+
+def _aligned(node: exp.Expr, size: exp.Expr | None, *, left: bool) -> exp.Expr:
+    """Filled with spaces up to a width, never cut; a negative width fills on the right."""
+    if size is None:
+        return node
+    width = call(INTEGER, "greatest", call(INTEGER, "abs", size), call(INTEGER, "length", node.copy()))
+    on_left, on_right = (call(VARCHAR, pad, node.copy(), width.copy(), text(" ")) for pad in ("lpad", "rpad"))
+    if left:
+        return on_right
+    return case(VARCHAR, [(comparison(exp.LT, size.copy(), integer(0)), on_right)], on_left)
 
 
 @function("quote_ident", takes=[VARCHAR])
 def _quote_ident(arguments: Nodes, settings: Settings) -> exp.Expr:
     node = arguments[0]
     plain = call(BOOLEAN, "rlike", node.copy(), text("^[a-z_][a-z0-9_$]*$"))
+    keyword = typed(exp.In(this=node.copy(), expressions=[text(word) for word in _KEYWORDS]), BOOLEAN)
     quoted = call(VARCHAR, "concat", text('"'), call(VARCHAR, "replace", node.copy(), text('"'), text('""')), text('"'))
-    return case(VARCHAR, [(plain, node)], quoted)
+    return case(VARCHAR, [(conjunction([plain, negation(keyword)]), node)], quoted)
+
+
+# PostgreSQL's words that name a column only in quotes.
+_KEYWORDS = tuple(
+    """all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both
+    case cast char character check coalesce collate collation column concurrently constraint create cross
+    current_catalog current_date current_role current_schema current_time current_timestamp current_user dec
+    decimal default deferrable desc distinct do else end except exists extract false fetch float for foreign
+    freeze from full grant greatest group grouping having ilike in initially inner inout int integer
+    intersect interval into is isnull join lateral leading least left like limit localtime localtimestamp
+    national natural nchar none normalize not notnull null nullif numeric offset on only or order out outer
+    overlaps overlay placing position precision primary real references returning right row select
+    session_user setof similar smallint some substring symmetric table tablesample then time timestamp to
+    trailing treat trim true union unique user using values varchar variadic verbose when where window with
+    xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize
+    xmltable""".split()
+)
 
 
 @function("quote_literal", takes=[VARCHAR])
 def _quote_literal(arguments: Nodes, settings: Settings) -> exp.Expr:
-    doubled = call(VARCHAR, "replace", arguments[0], text("'"), text("''"))
-    return call(VARCHAR, "concat", text("'"), doubled, text("'"))
+    node = arguments[0]
+    doubled = call(VARCHAR, "replace", node, text("'"), text("''"))
+    plain = call(VARCHAR, "concat", text("'"), doubled, text("'"))
+    escaped = call(VARCHAR, "replace", doubled.copy(), text("\\"), text("\\\\"))
+    with_escapes = call(VARCHAR, "concat", text("E'"), escaped, text("'"))
+    return case(VARCHAR, [(call(BOOLEAN, "contains", node.copy(), text("\\")), with_escapes)], plain)
 
 
-@function("quote_nullable", takes=[VARCHAR])
+@function("quote_literal", takes=[Any_.VALUE])
+def _quote_value(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return _quote_literal([to_text(arguments[0], settings)], settings)
+
+
+@function("quote_nullable", takes=[Any_.VALUE])
 def _quote_nullable(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return typed(exp.Coalesce(this=_quote_literal(arguments, settings), expressions=[text("NULL")]), VARCHAR)
+    quoted = _quote_value(arguments, settings)
+    return typed(exp.Coalesce(this=quoted, expressions=[text("NULL")]), VARCHAR)
 
 
 @function("chr", takes=[INTEGER])
@@ -265,193 +309,87 @@ def _to_hex(arguments: Nodes, settings: Settings) -> exp.Expr:
     )
 
 
-@function("encode", takes=[BYTEA, VARCHAR])
-def _encode(arguments: Nodes, settings: Settings) -> exp.Expr:
-    match _constant_text("encode", arguments[1]):
-        case "hex":
-            return call(VARCHAR, "lower", call(VARCHAR, "hex", arguments[0]))
-        case "base64":
-            return call(VARCHAR, "base64", arguments[0])
-        case "escape":
-            return call(VARCHAR, "decode", arguments[0], text("UTF-8"))
-        case other:
-            raise InvalidParameter(f'unrecognized encoding: "{other}"', hint="Use hex, base64 or escape.")
-
-
-@function("decode", takes=[VARCHAR, VARCHAR])
-def _decode(arguments: Nodes, settings: Settings) -> exp.Expr:
-    match _constant_text("decode", arguments[1]):
-        case "hex" | "base64" as form:
-            if settings.strict:
-                return call(BYTEA, "to_binary", arguments[0], text(form))
-            return attempt(BYTEA, "try_to_binary", arguments[0], text(form))
-        case "escape":
-            return call(BYTEA, "encode", arguments[0], text("UTF-8"))
-        case other:
-            raise InvalidParameter(f'unrecognized encoding: "{other}"', hint="Use hex, base64 or escape.")
-
-
-@function("convert_from", takes=[BYTEA, VARCHAR])
-def _convert_from(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(VARCHAR, "decode", arguments[0], text("UTF-8"))
-
-
-@function("convert_to", takes=[VARCHAR, VARCHAR])
-def _convert_to(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(BYTEA, "encode", arguments[0], text("UTF-8"))
-
-
-def _constant_text(name: str, node: exp.Expr) -> str:
+def constant_text(name: str, node: exp.Expr) -> str:
     if not isinstance(node, exp.Literal):
         raise FeatureNotSupported(f"function {name} needs a constant format")
     return str(node.this).lower()
 
 
-def _digest(bits: int) -> Maker:
-    def make(arguments: Nodes, settings: Settings) -> exp.Expr:
-        return call(BYTEA, "unhex", call(VARCHAR, "sha2", arguments[0], integer(bits)))
-
-    return make
-
-
-for _bits in (224, 256, 384, 512):
-    function(f"sha{_bits}", takes=[BYTEA])(_digest(_bits))
-
-
-@function("sha1", takes=[BYTEA])
-def _sha1(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(BYTEA, "unhex", call(VARCHAR, "sha1", arguments[0]))
-
-
-# --- regular expressions -----------------------------------------------------------------------------
-
-
-def _flagged(pattern: exp.Expr, flags: str) -> exp.Expr:
-    inline = "".join(flag for flag in flags if flag in "ism")
-    pattern = regex(pattern)
-    if not inline:
-        return pattern
-    if isinstance(pattern, exp.Literal):
-        return text(f"(?{inline}){pattern.this}")
-    return call(VARCHAR, "concat", text(f"(?{inline})"), pattern)
-
-
-def _replacement(node: exp.Expr) -> exp.Expr:
-    r"""PostgreSQL's `\1` and `\&` as Java's `$1` and `$0`."""
-    if isinstance(node, exp.Literal):
-        out = re.sub(r"\\([\d&\\])|(\$)", _java_reference, node.this)
-        return text(out)
-    dollars = call(VARCHAR, "replace", node, text("$"), text("\\$"))
-    return call(VARCHAR, "regexp_replace", dollars, text(r"\\(\d)"), text(r"\$$1"))
-
-
-def _java_reference(found: re.Match[str]) -> str:
-    if found[2]:
-        return "\\$"
-    return "$0" if found[1] == "&" else "\\\\" if found[1] == "\\" else "$" + found[1]
-
-
-@function("regexp_replace", takes=[VARCHAR, VARCHAR, VARCHAR, VARCHAR], optional=1)
-def _regexp_replace(arguments: Nodes, settings: Settings) -> exp.Expr:
-    """The first match only, unless the flags have `g`."""
-    node, pattern, replacement = arguments[:3]
-    flags = _constant_text("regexp_replace", arguments[3]) if len(arguments) > 3 else ""
-    wanted = _flagged(pattern, flags)
-    if "g" in flags:
-        return call(VARCHAR, "regexp_replace", node, wanted, _replacement(replacement))
-    # The rest after the first match is matched along and put back.
-    if isinstance(wanted, exp.Literal):
-        groups = (
-            re.compile(re.sub(r"\(\?<?[=!]|\\p\{\w+\}", "(?:", wanted.this)).groups if _compiles(wanted.this) else 0
-        )
-        once: exp.Expr = text(f"(?s)^(.*?)(?-s:{_shifted(wanted.this)})(.*)$")
-        tail = groups + 2
-        body = _replacement(replacement)
-        if isinstance(body, exp.Literal):
-            moved = re.sub(r"(?<!\\)\$(\d)", lambda m: f"${int(m[1]) + 1}", body.this) if groups else body.this
-            if "$0" not in body.this:
-                shifted = text(f"$1{moved}${{x}}".replace("${x}", f"${tail}"))
-                return call(VARCHAR, "regexp_replace", node, once, shifted)
-    position = call(INTEGER, "regexp_instr", node.copy(), wanted.copy())
-    found = call(VARCHAR, "regexp_substr", node.copy(), wanted.copy())
-    before = call(VARCHAR, "substr", node.copy(), integer(1), binary(exp.Sub, INTEGER, position, integer(1)))
-    after = call(
-        VARCHAR, "substr", node.copy(), binary(exp.Add, INTEGER, position.copy(), call(INTEGER, "length", found))
-    )
-    replaced = call(VARCHAR, "regexp_replace", found.copy(), wanted.copy(), _replacement(replacement))
-    return case(
-        VARCHAR,
-        [
-            (
-                conjunction([not_null(node), comparison(exp.GT, position.copy(), integer(0))]),
-                call(VARCHAR, "concat", before, replaced, after),
-            )
-        ],
-        case(VARCHAR, [(conjunction([not_null(pattern), not_null(replacement)]), node.copy())]),
-    )
-
-
-def _compiles(pattern: str) -> bool:
-    try:
-        re.compile(re.sub(r"\(\?<?[=!]|\\p\{\w+\}", "(?:", pattern))
-    except re.error:
-        return False
-    return True
-
-
-def _shifted(pattern: str) -> str:
-    """Back references count one group more."""
-    return re.sub(r"(?<!\\)\\([1-9])", lambda found: f"\\{int(found[1]) + 1}", pattern)
-
-
-@function("regexp_match", takes=[VARCHAR, VARCHAR, VARCHAR], optional=1)
-def _regexp_match(arguments: Nodes, settings: Settings) -> exp.Expr:
-    """The groups of the first match, or the whole of it."""
-    node, pattern = arguments[:2]
-    flags = _constant_text("regexp_match", arguments[2]) if len(arguments) > 2 else ""
-    if not isinstance(pattern, exp.Literal):
-        raise FeatureNotSupported("function regexp_match needs a constant pattern")
-    groups = re.compile(pattern.this).groups if _compiles(pattern.this) else 0
-    wanted = _flagged(pattern, flags)
-    found = [
-        call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(g))
-        for g in (range(1, groups + 1) if groups else [0])
-    ]
-    matched = call(array_of(VARCHAR), "array", *found)
-    return case(array_of(VARCHAR), [(call(BOOLEAN, "rlike", node, wanted), matched)])
-
-
-@function("regexp_count", takes=[VARCHAR, VARCHAR])
-def _regexp_count(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(INTEGER, "regexp_count", arguments[0], regex(arguments[1]))
-
-
-@function("regexp_like", takes=[VARCHAR, VARCHAR, VARCHAR], optional=1)
-def _regexp_like(arguments: Nodes, settings: Settings) -> exp.Expr:
-    flags = _constant_text("regexp_like", arguments[2]) if len(arguments) > 2 else ""
-    return call(BOOLEAN, "rlike", arguments[0], _flagged(arguments[1], flags))
-
-
-@function("regexp_split_to_array", takes=[VARCHAR, VARCHAR])
-def _regexp_split(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(array_of(VARCHAR), "split", arguments[0], regex(arguments[1]))
-
-
 @function("string_to_array", takes=[VARCHAR, VARCHAR, VARCHAR], optional=1)
-def _string_to_array(arguments: Nodes, settings: Settings) -> exp.Expr:
+def string_to_array(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """Without a separator the characters, with an empty one the whole."""
     node, separator = arguments[:2]
     type_ = array_of(VARCHAR)
     if isinstance(separator, exp.Literal):
-        pattern: exp.Expr = text(_literal_regex(separator.this))
+        pattern: exp.Expr = text(literal_regex(separator.this))
     else:
-        pattern = call(VARCHAR, "concat", text("\\Q"), separator, text("\\E"))
-    parts = call(type_, "split", node, pattern)
-    made = case(type_, [(equal(node.copy(), text("")), spark_cast(call(type_, "array"), type_))], parts)
+        pattern = call(VARCHAR, "concat", text("\\Q"), separator.copy(), text("\\E"))
+    nothing = spark_cast(call(type_, "array"), type_)
+    made = case(
+        type_,
+        [
+            (equal(node.copy(), text("")), nothing),
+            (
+                conjunction([equal(separator.copy(), text("")), not_null(node.copy())]),
+                call(type_, "array", node.copy()),
+            ),
+            (is_null(separator.copy()), call(type_, "split", node.copy(), text(""))),
+        ],
+        call(type_, "split", node, pattern),
+    )
     if len(arguments) < 3:
         return made
     item = typed(exp.Nullif(this=exp.column("x"), expression=arguments[2]), VARCHAR)
-    return call(type_, "transform", made, exp.Lambda(this=item, expressions=[exp.to_identifier("x")]))
+    return call(type_, "transform", made, lambda_(item, "x"))
 
 
-def _literal_regex(value: str) -> str:
+def literal_regex(value: str) -> str:
     return re.sub(r"([\\.\[\]{}()*+?^$|])", r"\\\1", value)
+
+
+@function("unistr", takes=[VARCHAR])
+def _unistr(arguments: Nodes, settings: Settings) -> exp.Expr:
+    r"""`\0061`, `\+000061`, `\u0061` and `\U00000061` in a constant."""
+    if not isinstance(arguments[0], exp.Literal):
+        raise FeatureNotSupported("function unistr needs a constant")
+    return text(re.sub(_UNICODE, _code_point, arguments[0].this))
+
+
+def _code_point(found: re.Match[str]) -> str:
+    return "\\" if found[1] else chr(int("".join(digits or "" for digits in found.groups()), 16))
+
+
+_UNICODE = r"\\(?:(\\)|([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))"
+
+
+@function("to_bin", takes=[Any_.INTEGER])
+def _to_bin(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return _in_base(arguments[0], 2, 32)
+
+
+@function("to_oct", takes=[Any_.INTEGER])
+def _to_oct(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return _in_base(arguments[0], 8, 32)
+
+
+def _in_base(node: exp.Expr, base: int, bits: int) -> exp.Expr:
+    """Two's complement, of 32 bits unless the type has 64."""
+    value = node
+    if type_of(node).kind is not Kind.BIGINT:
+        wide = spark_cast(node, BIGINT)
+        turned = binary(exp.Add, BIGINT, wide.copy(), integer(1 << bits, BIGINT))
+        value = case(BIGINT, [(comparison(exp.LT, node.copy(), integer(0)), turned)], wide)
+    return call(VARCHAR, "conv", spark_cast(value, VARCHAR), integer(10), integer(base))
+
+
+@function("parse_ident", takes=[VARCHAR])
+def _parse_ident(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """The parts of a qualified name, unquoted ones in lower case."""
+    type_ = array_of(VARCHAR)
+    parts = call(type_, "regexp_extract_all", arguments[0], text(r'"(?:[^"]|"")*"|[^".\s]+'), integer(0))
+    part = variable("x", VARCHAR)
+    size = binary(exp.Sub, INTEGER, call(INTEGER, "length", part.copy()), integer(2))
+    inner = call(VARCHAR, "substr", part.copy(), integer(2), size)
+    quoted = call(VARCHAR, "replace", inner, text('""'), text('"'))
+    body = case(VARCHAR, [(call(BOOLEAN, "startswith", part, text('"')), quoted)], call(VARCHAR, "lower", part.copy()))
+    return call(type_, "transform", parts, lambda_(body, "x"))

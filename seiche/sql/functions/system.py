@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from seiche.sql.functions.registry import Any_, function
-from seiche.sql.nodes import Settings, call, text, type_of, typed
-from seiche.types import VARCHAR
+from seiche.sql.functions.registry import Any_, Maker, function
+from seiche.sql.nodes import Settings, binary, call, case, integer, is_null, not_null, text, type_of, typed
+from seiche.types import INTEGER, VARCHAR
 
 Nodes = list[exp.Expr]
 
@@ -35,3 +35,21 @@ def _pg_typeof(arguments: Nodes, settings: Settings) -> exp.Expr:
 @function("gen_random_uuid")
 def _uuid(arguments: Nodes, settings: Settings) -> exp.Expr:
     return typed(call(VARCHAR, "uuid"), VARCHAR)
+
+
+def _counted(*, missing: bool) -> Maker:
+    def make(arguments: Nodes, settings: Settings) -> exp.Expr:
+        marks = []
+        for argument in arguments:
+            condition = is_null(argument) if missing else not_null(argument)
+            marks.append(case(INTEGER, [(condition, integer(1))], integer(0)))
+        total = marks[0]
+        for mark in marks[1:]:
+            total = binary(exp.Add, INTEGER, total, mark)
+        return total
+
+    return make
+
+
+function("num_nulls", takes=[Any_.VALUE, Any_.VALUE], variadic=True)(_counted(missing=True))
+function("num_nonnulls", takes=[Any_.VALUE, Any_.VALUE], variadic=True)(_counted(missing=False))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported, InvalidParameter
 from seiche.sql import intervals
-from seiche.sql.casts import convert, instant, local_time, micros_of
+from seiche.sql.casts import common_type, convert, instant, local_time, micros_of
 from seiche.sql.functions.registry import Any_, function, undefined
 from seiche.sql.literals import MICROS_PER_DAY, interval_constant
 from seiche.sql.nodes import (
@@ -22,14 +24,20 @@ from seiche.sql.nodes import (
     checked_cast,
     comparison,
     conjunction,
+    disjunction,
     equal,
     integer,
+    is_null,
+    let,
     not_null,
+    null,
     spark_cast,
     text,
     type_of,
     typed,
+    variable,
 )
+from seiche.sql.operators import arithmetic, compare
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -37,6 +45,7 @@ from seiche.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    NUMERIC,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -94,10 +103,42 @@ def extract(unit: str, node: exp.Expr, settings: Settings) -> exp.Expr:
         case Kind.TIMESTAMPTZ:
             if unit == "epoch":
                 return intervals.epoch_seconds(micros_of(node))
+            if unit in _ZONE_PARTS:
+                return _number(_ZONE_PARTS[unit](zone_shift(node, settings)))
             return _from_moment(unit, local_time(node, text(settings.timezone)), type_)
         case Kind.NULL:
             return extract(unit, convert(node, TIMESTAMPTZ, settings), settings)
     raise undefined("extract", [text(unit), node])
+
+
+def zone_shift(node: exp.Expr, settings: Settings) -> exp.Expr:
+    """Seconds by which the session's clocks are ahead of UTC at a moment."""
+    local = local_time(node, text(settings.timezone))
+    ahead = binary(exp.Sub, BIGINT, micros_of(local), call(BIGINT, "unix_micros", node.copy()))
+    return binary(exp.IntDiv, BIGINT, ahead, bigint(1_000_000))
+
+
+_ZONE_PARTS: dict[str, Callable[[exp.Expr], exp.Expr]] = {
+    "timezone": lambda seconds: seconds,
+    "timezone_hour": lambda seconds: binary(exp.IntDiv, BIGINT, seconds, integer(3600)),
+    "timezone_minute": lambda seconds: binary(
+        exp.IntDiv, BIGINT, binary(exp.Mod, BIGINT, seconds, integer(3600)), integer(60)
+    ),
+}
+
+
+def _julian(node: exp.Expr, type_: SqlType) -> exp.Expr:
+    """Days since 4714 BC, and the part of the day that has passed."""
+    day = binary(exp.Add, BIGINT, call(BIGINT, "unix_date", spark_cast(node, DATE)), integer(2_440_588))
+    if type_.kind is Kind.DATE:
+        return _number(day)
+    passed = call(BIGINT, "pmod", micros_of(node.copy()), bigint(MICROS_PER_DAY))
+    share = binary(
+        exp.Div, numeric(38, 18), spark_cast(passed, numeric(11, 0)), spark_cast(bigint(MICROS_PER_DAY), numeric(11, 0))
+    )
+    return spark_cast(
+        binary(exp.Add, NUMERIC, spark_cast(day, numeric(10, 0)), spark_cast(share, numeric(20, 18))), NUMERIC
+    )
 
 
 def _number(node: exp.Expr, type_: SqlType = WHOLE) -> exp.Expr:
@@ -132,12 +173,8 @@ def _from_moment(unit: str, node: exp.Expr, type_: SqlType) -> exp.Expr:
             return intervals.epoch_seconds(micros_of(node))
         case "second" | "milliseconds" | "microseconds":
             return _seconds(unit, micros_of(node))
-        case "timezone" | "timezone_hour" | "timezone_minute" if type_.kind is Kind.TIMESTAMPTZ:
-            return _number(integer(0))
         case "julian":
-            return _number(
-                binary(exp.Add, BIGINT, call(BIGINT, "unix_date", spark_cast(node, DATE)), integer(2_440_588))
-            )
+            return _julian(node, type_)
     raise _bad_unit(unit, type_)
 
 
@@ -345,9 +382,10 @@ def _make_timestamp(arguments: Nodes, settings: Settings) -> exp.Expr:
     return attempt(TIMESTAMP, "try_make_timestamp_ntz", *parts)
 
 
-@function("make_timestamptz", takes=[INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, DOUBLE])
+@function("make_timestamptz", takes=[INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, DOUBLE, VARCHAR], optional=1)
 def _make_timestamptz(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return instant(_make_timestamp(arguments, settings), text(settings.timezone))
+    zone = zone_name(arguments[6]) if len(arguments) > 6 else text(settings.timezone)
+    return instant(_make_timestamp(arguments[:6], settings), zone)
 
 
 @function("make_time", takes=[INTEGER, INTEGER, DOUBLE])
@@ -395,198 +433,206 @@ def _age_timestamptz(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 
 def _age(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Years and months, days and time between, all of one sign."""
+    """Field by field, borrowing days from the month of the earlier moment; all parts of one sign."""
     later = call(TIMESTAMP, "greatest", left, right)
     earlier = call(TIMESTAMP, "least", left.copy(), right.copy())
-    months = spark_cast(call(BIGINT, "timestampdiff", exp.var("MONTH"), earlier, later), INTEGER)
-    # PostgreSQL counts the days left over in the month of the earlier moment.
-    reached = call(TIMESTAMP, "timestampadd", exp.var("MONTH"), months, earlier.copy())
-    rest = binary(exp.Sub, BIGINT, micros_of(later.copy()), micros_of(reached))
-    days = spark_cast(binary(exp.IntDiv, BIGINT, rest, bigint(MICROS_PER_DAY)), INTEGER)
-    time = binary(exp.Mod, BIGINT, rest.copy(), bigint(MICROS_PER_DAY))
-    forward = intervals.build(months, days, time)
-    minus = intervals.build(
-        typed(exp.Neg(this=months.copy()), INTEGER),
-        typed(exp.Neg(this=days.copy()), INTEGER),
-        typed(exp.Neg(this=time.copy()), BIGINT),
-    )
-    made = case(
-        INTERVAL,
-        [
-            (comparison(exp.GTE, left.copy(), right.copy()), forward),
-            (comparison(exp.LT, left.copy(), right.copy()), minus),
-        ],
-    )
-    return intervals.nullable(made)
+
+    def clock(node: exp.Expr) -> exp.Expr:
+        return call(BIGINT, "pmod", micros_of(node.copy()), bigint(MICROS_PER_DAY))
+
+    def months_since(node: exp.Expr) -> exp.Expr:
+        years = binary(exp.Mul, INTEGER, call(INTEGER, "year", node.copy()), integer(12))
+        return binary(exp.Add, INTEGER, years, call(INTEGER, "month", node.copy()))
+
+    time = binary(exp.Sub, BIGINT, clock(later), clock(earlier))
+    short_time = comparison(exp.LT, time, integer(0))
+    spare_day = case(INTEGER, [(short_time, integer(1))], integer(0))
+    apart = binary(exp.Sub, INTEGER, call(INTEGER, "day", later.copy()), call(INTEGER, "day", earlier.copy()))
+    days = binary(exp.Sub, INTEGER, apart, spare_day)
+    short_days = comparison(exp.LT, days, integer(0))
+    month_length = call(INTEGER, "day", call(DATE, "last_day", earlier.copy()))
+    months = binary(exp.Sub, INTEGER, months_since(later), months_since(earlier))
+    parts = [
+        case(INTEGER, [(short_days, binary(exp.Sub, INTEGER, months, integer(1)))], months.copy()),
+        case(INTEGER, [(short_days.copy(), binary(exp.Add, INTEGER, days.copy(), month_length))], days.copy()),
+        case(BIGINT, [(short_time.copy(), binary(exp.Add, BIGINT, time.copy(), bigint(MICROS_PER_DAY)))], time.copy()),
+    ]
+    sign = case(INTEGER, [(comparison(exp.LT, left.copy(), right.copy()), integer(-1))], integer(1))
+    signed = [binary(exp.Mul, type_of(part), part, sign.copy()) for part in parts]
+    return intervals.unless_null(intervals.build(*signed), left, right)
 
 
 @function("justify_hours", takes=[INTERVAL])
 def _justify_hours(arguments: Nodes, settings: Settings) -> exp.Expr:
-    node = arguments[0]
-    micros = intervals.micros_in(node)
-    more = spark_cast(binary(exp.IntDiv, BIGINT, micros, bigint(MICROS_PER_DAY)), INTEGER)
-    days = binary(exp.Add, INTEGER, intervals.days_of(node), more)
-    return intervals.unless_null(
-        intervals.build(
-            intervals.months_of(node), days, binary(exp.Mod, BIGINT, micros.copy(), bigint(MICROS_PER_DAY))
-        ),
-        node,
-    )
+    return _justified(arguments[0], ["hours", "signed_hours"])
 
 
 @function("justify_days", takes=[INTERVAL])
 def _justify_days(arguments: Nodes, settings: Settings) -> exp.Expr:
-    node = arguments[0]
-    days = intervals.days_of(node)
+    return _justified(arguments[0], ["days", "signed_days"])
+
+
+@function("justify_interval", takes=[INTERVAL])
+def _justify_interval(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return _justified(arguments[0], ["hours", "days", "signed_months", "signed_hours"])
+
+
+def _justified(node: exp.Expr, steps: list[str]) -> exp.Expr:
+    """One step after the other over the interval of the step before."""
+    made = node
+    for step in steps:
+        here = variable("v", INTERVAL)
+        months, days, micros = intervals.months_of(here), intervals.days_of(here), intervals.micros_in(here)
+        made = let("v", made, INTERVAL, _JUSTIFY[step](months, days, micros))
+    return intervals.unless_null(made, node)
+
+
+def _carry_hours(months: exp.Expr, days: exp.Expr, micros: exp.Expr) -> exp.Expr:
+    more = spark_cast(binary(exp.IntDiv, BIGINT, micros, bigint(MICROS_PER_DAY)), INTEGER)
+    rest = binary(exp.Mod, BIGINT, micros.copy(), bigint(MICROS_PER_DAY))
+    return intervals.build(months, binary(exp.Add, INTEGER, days, more), rest)
+
+
+def _carry_days(months: exp.Expr, days: exp.Expr, micros: exp.Expr) -> exp.Expr:
     more = spark_cast(binary(exp.IntDiv, BIGINT, days, integer(30)), INTEGER)
-    months = binary(exp.Add, INTEGER, intervals.months_of(node), more)
-    return intervals.unless_null(
-        intervals.build(months, binary(exp.Mod, INTEGER, days.copy(), integer(30)), intervals.micros_in(node)), node
-    )
+    rest = spark_cast(binary(exp.Mod, INTEGER, days.copy(), integer(30)), INTEGER)
+    return intervals.build(binary(exp.Add, INTEGER, months, more), rest, micros)
 
 
+def _opposed(high: exp.Expr, low: exp.Expr, lowest: exp.Expr | None = None) -> tuple[exp.Expr, exp.Expr]:
+    """Whether the lower part has the other sign than the higher one: conditions for plus and minus."""
+
+    def one(above: type[exp.Binary], below: type[exp.Binary]) -> exp.Expr:
+        against = comparison(below, low.copy(), integer(0))
+        if lowest is not None:
+            behind = conjunction([equal(low.copy(), integer(0)), comparison(below, lowest.copy(), integer(0))])
+            against = disjunction([against, behind])
+        return conjunction([comparison(above, high.copy(), integer(0)), against])
+
+    return one(exp.GT, exp.LT), one(exp.LT, exp.GT)
+
+
+def _turned(
+    plus: exp.Expr, minus: exp.Expr, high: exp.Expr, low: exp.Expr, span: exp.Expr
+) -> tuple[exp.Expr, exp.Expr]:
+    """One unit of the higher part given to the lower one where their signs differ."""
+
+    def moved(node: exp.Expr, by: exp.Expr, up: type[exp.Binary], down: type[exp.Binary]) -> exp.Expr:
+        type_ = type_of(node)
+        added, taken = binary(up, type_, node.copy(), by.copy()), binary(down, type_, node.copy(), by.copy())
+        return case(type_, [(plus.copy(), added), (minus.copy(), taken)], node.copy())
+
+    return moved(high, integer(1), exp.Sub, exp.Add), moved(low, span, exp.Add, exp.Sub)
+
+
+def _sign_hours(months: exp.Expr, days: exp.Expr, micros: exp.Expr) -> exp.Expr:
+    high, low = _turned(*_opposed(days, micros), days, micros, bigint(MICROS_PER_DAY))
+    return intervals.build(months, high, low)
+
+
+def _sign_days(months: exp.Expr, days: exp.Expr, micros: exp.Expr) -> exp.Expr:
+    high, low = _turned(*_opposed(months, days), months, days, integer(30))
+    return intervals.build(high, low, micros)
+
+
+def _sign_months(months: exp.Expr, days: exp.Expr, micros: exp.Expr) -> exp.Expr:
+    high, low = _turned(*_opposed(months, days, micros), months, days, integer(30))
+    return intervals.build(high, low, micros)
+
+
+_JUSTIFY = {
+    "hours": _carry_hours, "days": _carry_days, "signed_hours": _sign_hours, "signed_days": _sign_days,
+    "signed_months": _sign_months,
+}  # fmt: skip
+
+
+@function("isfinite", takes=[INTERVAL])
 @function("isfinite", takes=[TIMESTAMPTZ])
 def _isfinite(arguments: Nodes, settings: Settings) -> exp.Expr:
     return case(BOOLEAN, [(not_null(arguments[0]), boolean(True))])
 
 
-# --- formats -----------------------------------------------------------------------------------------
-
-# PostgreSQL's template patterns as Spark's, longest first.
-_PATTERNS = {
-    "YYYY": "yyyy", "YYY": "yyy", "YY": "yy", "IYYY": "YYYY", "MONTH": None, "Month": "MMMM", "Mon": "MMM", "MON": None,
-    "mon": None, "month": None, "MM": "MM", "DDD": "DDD", "DD": "dd", "Day": "EEEE", "DAY": None, "day": None,
-    "Dy": "EEE", "DY": None, "dy": None, "HH24": "HH", "HH12": "hh", "HH": "hh", "MI": "mm", "SS": "ss",
-    "MS": "SSS", "US": "SSSSSS", "AM": "a", "PM": "a", "am": None, "pm": None, "Q": "q", "TZH:TZM": "xxx", "OF": "x",
-}  # fmt: skip
-_CASED = {"MONTH": ("upper", "MMMM"), "month": ("lower", "MMMM"), "MON": ("upper", "MMM"), "mon": ("lower", "MMM"),
-          "DAY": ("upper", "EEEE"), "day": ("lower", "EEEE"), "DY": ("upper", "EEE"), "dy": ("lower", "EEE"),
-          "am": ("lower", "a"), "pm": ("lower", "a")}  # fmt: skip
-_TOKEN = re.compile(r'(FM|"[^"]*"|' + "|".join(sorted(map(re.escape, _PATTERNS), key=len, reverse=True)) + r"|.)", re.S)
+# --- zones -------------------------------------------------------------------------------------------
 
 
-def _pieces(template: str) -> list[tuple[str, str, str]]:
-    """(case, Spark pattern, literal text) of each piece of a template."""
-    pieces: list[tuple[str, str, str]] = []
-    for word in _TOKEN.findall(template):
-        if word == "FM":
-            continue
-        if word.startswith('"'):
-            pieces.append(("", "", word.strip('"')))
-        elif word in _CASED:
-            pieces.append((*_CASED[word], ""))
-        elif word in _PATTERNS:
-            pieces.append(("", _PATTERNS[word] or "", ""))
-        else:
-            pieces.append(("", "", word))
-    return pieces
+def zone_name(node: exp.Expr) -> exp.Expr:
+    """A zone that is an offset counts west of Greenwich, as POSIX does; Spark counts east."""
+    if isinstance(node, exp.Literal) and (found := re.fullmatch(r"([+-])(\d{1,2})(?::?(\d{2}))?", node.this.strip())):
+        return text(f"{'-' if found[1] == '+' else '+'}{int(found[2]):02d}:{found[3] or '00'}")
+    return node
 
 
-def _template(node: exp.Expr, name: str) -> str:
-    if not isinstance(node, exp.Literal):
-        raise FeatureNotSupported(f"function {name} needs a constant format")
-    return str(node.this)
+def _offset_zone(node: exp.Expr) -> exp.Expr:
+    constant = interval_constant(node)
+    if constant is None or constant[0]:
+        raise FeatureNotSupported("a time zone must be a name or a constant interval")
+    minutes, rest = divmod(abs(constant[1] * MICROS_PER_DAY + constant[2]), 60_000_000)
+    if rest:
+        raise InvalidParameter("interval time zone must be whole minutes")
+    sign = "-" if constant[1] * MICROS_PER_DAY + constant[2] < 0 else "+"
+    return text(f"{sign}{minutes // 60:02d}:{minutes % 60:02d}")
 
 
-@function("to_char", takes=[TIMESTAMP, VARCHAR])
-def _to_char(arguments: Nodes, settings: Settings) -> exp.Expr:
-    node = spark_cast(arguments[0], TIMESTAMPTZ)
-    template = _template(arguments[1], "to_char")
-    fill = "FM" not in template
-    parts: Nodes = []
-    for how, pattern, literal in _pieces(template):
-        if not pattern:
-            parts.append(text(literal))
-            continue
-        part = call(VARCHAR, "date_format", node.copy(), text(pattern))
-        if pattern in ("MMMM", "EEEE") and fill:
-            part = call(VARCHAR, "rpad", part, integer(9), text(" "))
-        parts.append(call(VARCHAR, how, part) if how else part)
-    return call(VARCHAR, "concat", *parts) if parts else text("")
+@function("timezone", takes=[INTERVAL, TIMESTAMP])
+def _timezone_offset(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return instant(arguments[1], _offset_zone(arguments[0]))
 
 
-@function("to_char", takes=[TIMESTAMPTZ, VARCHAR])
-def _to_char_zoned(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return _to_char([local_time(arguments[0], text(settings.timezone)), arguments[1]], settings)
-
-
-@function("to_char", takes=[Any_.NUMBER, VARCHAR])
-def _to_char_number(arguments: Nodes, settings: Settings) -> exp.Expr:
-    """Digits `9` and `0`, `.` or `D`, `,` or `G`, `FM` and `S`."""
-    template = _template(arguments[1], "to_char")
-    trimmed = template.startswith("FM")
-    body = template.removeprefix("FM")
-    signed = body.startswith(("S", "MI"))
-    body = body.removeprefix("S").removeprefix("MI")
-    if not re.fullmatch(r"[90,.DG]+", body):
-        raise FeatureNotSupported(f'number format "{template}" is not supported')
-    whole, _, digits = body.replace("D", ".").replace("G", ",").partition(".")
-    scale = len(digits)
-    node = convert(arguments[0], numeric(38, scale, declared=True), settings)
-    size = spark_cast(call(type_of(node), "abs", node.copy()), VARCHAR)
-    integral = call(VARCHAR, "substring_index", size, text("."), integer(1))
-    needed = len(whole.replace(",", "")) - (
-        whole.replace(",", "").index("0") if "0" in whole else len(whole.replace(",", ""))
-    )
-    shown = integral
-    if needed == 0 and scale:  # no zero before the point, unless nothing would be left of the number
-        bare = [equal(integral.copy(), text("0")), *([comparison(exp.NEQ, node.copy(), integer(0))] if trimmed else [])]
-        shown = case(VARCHAR, [(conjunction(bare), text(""))], integral)
-    shown = case(
-        VARCHAR,
-        [
-            (
-                comparison(exp.LT, call(INTEGER, "length", shown.copy()), integer(needed)),
-                call(VARCHAR, "lpad", shown.copy(), integer(needed), text("0")),
-            )
-        ],
-        shown,
-    )
-    if "," in whole:
-        shown = call(VARCHAR, "regexp_replace", shown, text(r"(?<=\d)(?=(\d{3})+$)"), text(","))
-    if scale:
-        fraction = call(VARCHAR, "substring_index", size.copy(), text("."), integer(-1))
-        if trimmed and "0" not in digits:
-            fraction = call(VARCHAR, "rtrim", text("0"), fraction)
-        shown = call(VARCHAR, "concat", shown, text("."), fraction)
-    negative = comparison(exp.LT, node, integer(0))
-    plus = "+" if signed else ("" if trimmed else " ")
-    sign = case(VARCHAR, [(negative, text("-"))], text(plus))
-    made = call(VARCHAR, "concat", sign, shown)
-    return made if trimmed else call(VARCHAR, "lpad", made, integer(len(body) + 1), text(" "))
-
-
-def _parsed(arguments: Nodes, name: str, settings: Settings) -> exp.Expr:
-    pieces = _pieces(_template(arguments[1], name))
-    pattern = "".join(
-        part or ("'" + literal.replace("'", "''") + "'" if literal.isalpha() else literal)
-        for _, part, literal in pieces
-    )
-    if settings.strict:
-        return call(TIMESTAMPTZ, "to_timestamp", arguments[0], text(pattern))
-    return attempt(TIMESTAMPTZ, "try_to_timestamp", arguments[0], text(pattern))
-
-
-@function("to_timestamp", takes=[VARCHAR, VARCHAR])
-def _to_timestamp(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return instant(spark_cast(_parsed(arguments, "to_timestamp", settings), TIMESTAMP), text(settings.timezone))
-
-
-@function("to_date", takes=[VARCHAR, VARCHAR])
-def _to_date(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return spark_cast(_parsed(arguments, "to_date", settings), DATE)
+@function("timezone", takes=[INTERVAL, TIMESTAMPTZ])
+def _timezone_offset_back(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return local_time(arguments[1], _offset_zone(arguments[0]))
 
 
 @function("timezone", takes=[VARCHAR, TIMESTAMP])
 def _timezone(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return instant(arguments[1], arguments[0])
+    return instant(arguments[1], zone_name(arguments[0]))
 
 
 @function("timezone", takes=[VARCHAR, TIMESTAMPTZ])
 def _timezone_back(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return local_time(arguments[1], arguments[0])
+    return local_time(arguments[1], zone_name(arguments[0]))
 
 
 @function("date", takes=[TIMESTAMPTZ])
 def _date(arguments: Nodes, settings: Settings) -> exp.Expr:
     return convert(arguments[0], DATE, settings)
+
+
+def _moved_in(arguments: Nodes, settings: Settings, sign: int) -> exp.Expr:
+    node, by = arguments[0], intervals.scaled(arguments[1], integer(sign), settings)
+    zone = zone_name(arguments[2]).name if len(arguments) > 2 else settings.timezone
+    return intervals.shift(node, by, replace(settings, timezone=zone))
+
+
+@function("date_add", takes=[TIMESTAMPTZ, INTERVAL, VARCHAR], optional=1)
+def _date_add(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """Days are those of the given zone's clocks."""
+    return _moved_in(arguments, settings, 1)
+
+
+@function("date_subtract", takes=[TIMESTAMPTZ, INTERVAL, VARCHAR], optional=1)
+def _date_subtract(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return _moved_in(arguments, settings, -1)
+
+
+def overlaps(left: Nodes, right: Nodes, settings: Settings) -> exp.Expr:
+    """`(start, end) OVERLAPS (start, end)`, half open, an end being a moment or a length; in any order."""
+    spans: list[tuple[exp.Expr, exp.Expr]] = []
+    for start, end in (left, right):
+        if type_of(end).kind is Kind.INTERVAL:
+            end = arithmetic("+", start.copy(), end, settings)
+        spans.append(_same_type(start, end, settings))
+    (a, b), (c, d) = (
+        tuple(call(type_of(start), how, start.copy(), end.copy()) for how in ("least", "greatest"))
+        for start, end in spans
+    )
+    less = [compare(exp.LT, a, d, settings), compare(exp.LT, c, b, settings)]
+    same_start = compare(exp.EQ, a.copy(), c.copy(), settings)
+    missing = [is_null(node.copy()) for span in spans for node in span]
+    made = disjunction([conjunction(less), same_start])
+    return case(BOOLEAN, [(disjunction(missing), null(BOOLEAN))], made)
+
+
+def _same_type(start: exp.Expr, end: exp.Expr, settings: Settings) -> tuple[exp.Expr, exp.Expr]:
+    type_ = common_type([type_of(start), type_of(end)], "OVERLAPS")
+    return convert(start, type_, settings), convert(end, type_, settings)
