@@ -15,6 +15,7 @@ from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
 from seiche.errors import (
+    DependentObjects,
     DuplicateColumn,
     DuplicateObject,
     FeatureNotSupported,
@@ -28,11 +29,11 @@ from seiche.model import RESERVED_COLUMNS, ROW_ID, Column, JobId, ObjectId, Rela
 from seiche.plan.algebra import Plan, Recompute
 from seiche.plan.fragments import Fragment, count_internal, cut
 from seiche.session.database import PLAN_VERSION, Database
-from seiche.session.names import CATALOG_KINDS, CatalogNames
+from seiche.session.names import CATALOG_KINDS, CatalogNames, user_function
 from seiche.session.rename import RENAMED_KINDS, internal_name, renamed
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
-from seiche.sql.bind import OutputColumn, Settings, bind_expression, bind_query
+from seiche.sql.bind import OutputColumn, Settings, bind_expression, bind_query, check_function
 from seiche.stream.backfill.snapshot import BackfillState, SnapshotBackfill, pin_holder, pins_at
 from seiche.stream.table import Conflict
 from seiche.stream.view import ViewJob
@@ -80,6 +81,8 @@ class Ddl:
         if statement.on_conflict is not None:
             properties["on_conflict"] = Conflict(statement.on_conflict.value).value
         properties["primary_key"] = list(statement.primary_key)
+        if statement.watermarks:
+            properties["watermarks"] = [[each.column, each.expression.text] for each in statement.watermarks]
         table = self._object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
         self._run(self._adding_table(table))
         return None
@@ -128,6 +131,14 @@ class Ddl:
                 bind_expression(column.default.tree, (), settings)
             if column.generated is not None:
                 bind_expression(column.generated.tree, plain, settings)
+        for watermark in statement.watermarks:
+            type_ = next(column.type for column in columns if column.name == watermark.column)
+            bound = bind_expression(watermark.expression.tree, columns, settings)
+            if type_.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ) or bound.type != type_:
+                raise InvalidDefinition(
+                    f'watermark of column "{watermark.column}" must be a timestamp like the column',
+                    detail=f"The column is of type {type_} and the expression of type {bound.type}.",
+                )
 
     # --- views ---------------------------------------------------------------------------------------
 
@@ -298,6 +309,30 @@ class Ddl:
 
         return _CatalogCommand(database, work)
 
+    # --- functions -----------------------------------------------------------------------------------
+
+    def create_function(self, statement: ast.CreateFunction, text: str) -> str | None:
+        """Registers a function once its body makes sense over parameters of its types."""
+        name, schema = self._place(statement.name)
+        existing = self._database.catalog.try_find((schema, name), kinds=(ObjectKind.FUNCTION,))
+        if existing is not None and statement.if_not_exists:
+            return f'function "{name}" already exists, skipping'
+        names = CatalogNames(self._database.catalog, self._variables.search_path)
+        check_function(user_function(statement), names, Settings(timezone="UTC", now_ms=0, strict=True))
+        item = self._object(ObjectKind.FUNCTION, schema, name, text, (), None, {})
+        item = replace(item, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
+        if existing is not None and statement.or_replace:
+            readers = [each for each in self._database.catalog.objects() if existing.id in each.dependencies]
+            if readers:
+                raise DependentObjects(
+                    f'function "{name}" cannot be replaced because other objects use it',
+                    detail=f"{readers[0]} uses it.",
+                    hint="Drop them first, or create the function under another name.",
+                )
+            item = replace(item, id=existing.id)
+        self._change(lambda catalog: catalog.with_objects(item))
+        return None
+
     # --- schemas and users ---------------------------------------------------------------------------
 
     def create_schema(self, statement: ast.CreateSchema) -> str | None:
@@ -347,7 +382,8 @@ class Ddl:
                 raise FeatureNotSupported(f"DROP {kind.value.upper()} is not supported yet")
         targets = []
         for each in statement.names:
-            found = self._database.catalog.try_find(each.parts, search_path=self._variables.search_path)
+            kinds = (wanted,) if wanted is ObjectKind.FUNCTION else None  # functions have names of their own
+            found = self._database.catalog.try_find(each.parts, search_path=self._variables.search_path, kinds=kinds)
             if found is None and statement.if_exists:
                 notices.append(f'{wanted.value} "{each}" does not exist, skipping')
                 continue
@@ -508,8 +544,6 @@ def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...]) -> tuple[
 
 
 def _table_shape(statement: ast.CreateTable) -> tuple[tuple[Column, ...], RelationSchema]:
-    if statement.watermarks:
-        raise FeatureNotSupported("WATERMARK is not supported yet")
     columns = []
     for column in statement.columns:
         if column.name in RESERVED_COLUMNS:

@@ -12,6 +12,7 @@ from seiche.errors import InvariantError, ObjectNotReady, WrongObjectType
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation
 from seiche.sql.parse import parse
+from seiche.sql.user_functions import UserFunction
 
 SYSTEM_SOURCE = "system_"
 # What a statement's words name in the catalog; schemas, users and databases are no objects there.
@@ -27,6 +28,11 @@ CATALOG_KINDS = {
 }
 
 _READABLE = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.VIEW)
+
+
+def user_function(statement: ast.CreateFunction) -> UserFunction:
+    parameters = tuple((each.name, each.type) for each in statement.parameters)
+    return UserFunction(statement.name.name, parameters, statement.returns, statement.body, statement.strict)
 
 
 class CatalogNames:
@@ -49,6 +55,16 @@ class CatalogNames:
             raise WrongObjectType(f"{found} cannot be queried")
         self.mentioned.add(found.id)
         return self._bound(found)
+
+    def function(self, name: str) -> UserFunction | None:
+        found = self._catalog.try_find((name,), search_path=self._search_path, kinds=(ObjectKind.FUNCTION,))
+        if found is None:
+            return None
+        self.mentioned.add(found.id)
+        (parsed,) = parse(found.definition)
+        if not isinstance(parsed.statement, ast.CreateFunction):
+            raise InvariantError(f"{found} is not defined by CREATE FUNCTION")
+        return user_function(parsed.statement)
 
     def _is_system(self, name: str) -> bool:
         return name in SYSTEM_VIEWS and self._catalog.try_find((name,), search_path=self._search_path) is None

@@ -191,6 +191,9 @@ class Session:
             case ast.CreateView():
                 self._note(self._ddl().create_view(statement, text))
                 return Result("CREATE_VIEW")
+            case ast.CreateFunction():
+                self._note(self._ddl().create_function(statement, text))
+                return Result("CREATE_FUNCTION")
             case ast.CreateSchema():
                 self._note(self._ddl().create_schema(statement))
                 return Result("CREATE_SCHEMA")

@@ -30,6 +30,7 @@ from seiche.sql.expressions import Clause, ExpressionBinder, Usage
 from seiche.sql.nodes import (
     Settings,
     integer,
+    null,
     type_of,
     typed,
 )
@@ -46,11 +47,12 @@ from seiche.sql.queries import (
     parsed,
     row_cells,
 )
+from seiche.sql.user_functions import UserFunction, parameter_names
 from seiche.types import INTEGER, SqlType
 
 __all__ = [
     "BoundExpression", "BoundQuery", "BoundRelation", "Names", "OutputColumn", "Settings", "bind_delete",
-    "bind_expression", "bind_insert", "bind_query", "bind_returning", "bind_update",
+    "bind_expression", "bind_insert", "bind_query", "bind_returning", "bind_update", "check_function",
     "references_of",
 ]  # fmt: skip
 
@@ -87,6 +89,15 @@ def bind_expression(
     binder = ExpressionBinder(scope, settings, usage, Clause.DEFAULT)
     node = settle(binder.bind(parsed(expression)), settings)
     return BoundExpression(node, type_of(node), usage.now, tuple(usage.volatile))
+
+
+def check_function(function: UserFunction, names: Names, settings: Settings) -> None:
+    """Raises what a call of the function would raise, whatever its arguments."""
+    binder = QueryBinder(names, settings)
+    scope = binder.scope_of(
+        [(name, null(type_)) for name, (_, type_) in zip(parameter_names(function), function.parameters, strict=True)]
+    )
+    binder.expressions(scope, Clause.SELECT).inlined(function, [null(type_) for _, type_ in function.parameters])
 
 
 # --- statements that write ---------------------------------------------------------------------------

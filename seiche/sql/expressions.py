@@ -28,7 +28,8 @@ from seiche.errors import (
 from seiche.sql import operators
 from seiche.sql.aggregates import AGGREGATE, AggregateCall, aggregate, aggregate_names, is_aggregate
 from seiche.sql.calls import call_of
-from seiche.sql.casts import cast, common_type, convert, settle
+from seiche.sql.casts import Context, cast, castable, common_type, convert, settle
+from seiche.sql.collecting import HYPOTHETICAL, ORDERED
 from seiche.sql.functions import arrays, invoke, is_function, json_edit, jsonb, temporal, undefined
 from seiche.sql.literals import (
     array_literal,
@@ -59,6 +60,7 @@ from seiche.sql.nodes import (
     typed,
     variable,
 )
+from seiche.sql.user_functions import MAX_DEPTH, Functions, UserFunction, body_of, parameter_names
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -142,6 +144,9 @@ class Surroundings(Protocol):
     def window(self, name: str) -> exp.Window | None:
         """A window of the WINDOW clause."""
 
+    def around(self, values: Sequence[tuple[str, exp.Expr]]) -> Surroundings:
+        """What the body of a function sees: its arguments by their names, and tables."""
+
 
 def sql_type(node: exp.Expr) -> SqlType:
     """A written type as SqlType."""
@@ -211,7 +216,17 @@ _WORDS = {
 class ExpressionBinder:
     """Binds the expressions of one clause of one query."""
 
-    def __init__(self, surroundings: Surroundings, settings: Settings, usage: Usage, clause: Clause) -> None:
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        settings: Settings,
+        usage: Usage,
+        clause: Clause,
+        functions: Functions | None = None,
+        depth: int = 0,
+    ) -> None:
+        self._functions = functions
+        self._depth = depth
         self._surroundings = surroundings
         self._settings = settings
         self._usage = usage
@@ -242,7 +257,7 @@ class ExpressionBinder:
         return bound
 
     def within(self, clause: Clause) -> ExpressionBinder:
-        return ExpressionBinder(self._surroundings, self._settings, self._usage, clause)
+        return ExpressionBinder(self._surroundings, self._settings, self._usage, clause, self._functions, self._depth)
 
     # --- leaves --------------------------------------------------------------------------------------
 
@@ -758,7 +773,7 @@ class ExpressionBinder:
                 )
             case "make_interval":
                 return self._make_interval(arguments)
-        if is_aggregate(name):
+        if is_aggregate(name) or (name in ORDERED and any(isinstance(a, exp.Order) for a in arguments)):
             return self._aggregate(name, arguments, None, ())
         if name in _RANKING or name in _OFFSET:
             raise GroupingError(f"window function {name} requires an OVER clause")
@@ -766,12 +781,40 @@ class ExpressionBinder:
             return cast(self.bind(arguments[0]), _CAST_NAMES[name], self._settings)
         bound = [self.bind(argument) for argument in arguments]
         if not is_function(name):
+            written = self._functions.function(name) if self._functions is not None else None
+            if written is not None:
+                return self.inlined(written, bound)
             if name in _SET_RETURNING:
                 raise FeatureNotSupported(f"set-returning functions are not allowed in {self._clause.value}")
             raise undefined(name, bound, [*aggregate_names(), *_RANKING, *_OFFSET])
         if name in _VOLATILE and name not in self._usage.volatile:
             self._usage.volatile.append(name)
         return invoke(name, bound, self._settings)
+
+    def inlined(self, function: UserFunction, arguments: list[exp.Expr]) -> exp.Expr:
+        """The body of a user's function over its arguments."""
+        types = [type_ for _, type_ in function.parameters]
+        fits = len(types) == len(arguments) and all(
+            castable(type_of(node), type_, Context.IMPLICIT) for node, type_ in zip(arguments, types, strict=True)
+        )
+        if not fits:
+            raise undefined(function.name, arguments, [function.name])
+        if self._depth >= MAX_DEPTH:
+            raise FeatureNotSupported(f'function "{function.name}" calls itself, or too many others in turn')
+        given = [convert(node, type_, self._settings) for node, type_ in zip(arguments, types, strict=True)]
+        inside = self._surroundings.around(list(zip(parameter_names(function), given, strict=True)))
+        binder = ExpressionBinder(inside, self._settings, self._usage, Clause.FROM, self._functions, self._depth + 1)
+        value = binder.bind(body_of(function))
+        if not castable(type_of(value), function.returns, Context.ASSIGNMENT):
+            raise DatatypeMismatch(
+                f'return type mismatch in function "{function.name}"',
+                detail=f"It is declared to return {function.returns}, and its body is of type {type_of(value)}.",
+            )
+        made = convert(value, function.returns, self._settings)
+        if not function.strict or not given:
+            return typed(exp.Paren(this=made), function.returns)
+        known = conjunction([negation(is_null(node.copy())) for node in given])
+        return case(function.returns, [(known, made)])
 
     def _make_interval(self, arguments: list[exp.Expr]) -> exp.Expr:
         given: dict[str, exp.Expr] = {}
@@ -828,7 +871,8 @@ class ExpressionBinder:
             order=[inside.ordered(item) for item in ordered],
             condition=None if condition is None else inside.condition(condition, "FILTER"),
         )
-        return aggregate(made, self._settings)
+        special = HYPOTHETICAL.get(name) or ORDERED.get(name)
+        return special(made, self._settings) if special else aggregate(made, self._settings)
 
     def ordered(self, node: exp.Expr) -> exp.Expr:
         """A sort key with its nulls placed as PostgreSQL places them."""
@@ -854,7 +898,7 @@ class ExpressionBinder:
 
     def _within_group(self, node: exp.WithinGroup, condition: exp.Expr | None = None) -> exp.Expr:
         found = call_of(node.this)
-        if found is None or not is_aggregate(found[0]):
+        if found is None or not (is_aggregate(found[0]) or found[0] in HYPOTHETICAL):
             raise undefined(node.this.name.lower(), [])
         return self._aggregate(found[0], found[1], condition, node.expression.expressions)
 

@@ -45,6 +45,7 @@ from seiche.sql.nodes import (
 )
 from seiche.sql.operators import comparable, sort_key
 from seiche.sql.scopes import Entry, RangeVariable, Scope, Subquery
+from seiche.sql.user_functions import Functions
 from seiche.types import BIGINT, INTEGER, NULL, VARCHAR, Kind, SqlType
 
 
@@ -151,7 +152,12 @@ class QueryBinder:
         return candidate
 
     def expressions(self, scope: Scope, clause: Clause) -> ExpressionBinder:
-        return ExpressionBinder(scope, self.settings, self.usage, clause)
+        functions = self._names if isinstance(self._names, Functions) else None
+        return ExpressionBinder(scope, self.settings, self.usage, clause, functions)
+
+    def scope_of(self, values: Sequence[tuple[str, exp.Expr]]) -> Scope:
+        """A scope of nothing but named values."""
+        return Scope(self._subquery({}), entries=[Entry(name, node) for name, node in values])
 
     # --- types of results ----------------------------------------------------------------------------
 

@@ -82,6 +82,9 @@ class Scope:
     def window(self, name: str) -> exp.Window | None:
         return self.windows.get(name)
 
+    def around(self, values: Sequence[tuple[str, exp.Expr]]) -> Scope:
+        return Scope(self.bind_subquery, entries=[Entry(name, node) for name, node in values])
+
     def lookup(self, name: str, table: str | None = None, schema: str | None = None) -> exp.Expr:
         scope: Scope | None = self
         while scope is not None:

@@ -177,6 +177,27 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionParameter:
+    """`name` is None where only the type was written; the body knows it by its number then."""
+
+    name: str | None
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class CreateFunction:
+    """A function in SQL. `strict` gives NULL for any NULL argument."""
+
+    name: ObjectName
+    parameters: tuple[FunctionParameter, ...]
+    returns: SqlType
+    body: str
+    or_replace: bool = False
+    if_not_exists: bool = False
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class IndexColumn:
     """`nulls_first` is None when the order's own default applies."""
 
@@ -434,6 +455,7 @@ Statement = (
     | CreateTableAs
     | CreateMaterializedView
     | CreateView
+    | CreateFunction
     | CreateIndex
     | CreateSchema
     | CreateDatabase

@@ -5,8 +5,10 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from seiche.errors import FeatureNotSupported, SyntaxError_, nearest
+from seiche.sql.grammar.create_function import create_function
 from seiche.sql.grammar.create_table import create_table
 from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
     AlterSystemSet,
     CommentOn,
@@ -53,10 +55,12 @@ def create(cursor: Cursor) -> Statement:
     or_replace = cursor.accept("or", "replace")
     if cursor.accept("view"):
         return _create_view(cursor, or_replace)
+    if cursor.accept("function"):
+        return create_function(cursor, or_replace)
     if or_replace:
-        if cursor.word() in ("function", "aggregate"):
-            raise cursor.unsupported(f"CREATE {cursor.word().upper()}")
-        raise cursor.error(hint="Only views can be replaced.")
+        if cursor.word() == "aggregate":
+            raise cursor.unsupported("CREATE AGGREGATE")
+        raise cursor.error(hint="Only views and functions can be replaced.")
     if cursor.accept("materialized", "view"):
         return _create_materialized_view(cursor)
     match cursor.word():
@@ -80,7 +84,7 @@ def create(cursor: Cursor) -> Statement:
         case "temp" | "temporary" | "unlogged" as word:
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case (
-            "source" | "sink" | "function" | "aggregate" | "connection" | "secret" | "subscription" | "type"
+            "source" | "sink" | "aggregate" | "connection" | "secret" | "subscription" | "type"
             | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
         ) as word:  # fmt: skip
             raise cursor.unsupported(f"CREATE {word.upper()}")
@@ -188,11 +192,22 @@ def _index_column(cursor: Cursor) -> IndexColumn:
 def drop(cursor: Cursor) -> Drop:
     kind = cursor.kind()
     if_exists = cursor.accept("if", "exists")
-    names = cursor.comma_separated(cursor.object_name)
+    names = cursor.comma_separated(lambda: _dropped_name(cursor, kind))
     cascade = cursor.accept("cascade")
     if not cascade:
         cursor.accept("restrict")
     return Drop(kind, names, if_exists, cascade)
+
+
+def _dropped_name(cursor: Cursor, kind: ObjectKind) -> ObjectName:
+    """A function may be named with the types of its parameters; there is only one of a name."""
+    name = cursor.object_name()
+    if kind is ObjectKind.FUNCTION and cursor.accept_symbol(TokenType.L_PAREN):
+        while not cursor.accept_symbol(TokenType.R_PAREN):
+            read_type(cursor)
+            if not cursor.accept_symbol(TokenType.COMMA) and not cursor.sees_symbol(TokenType.R_PAREN):
+                raise cursor.error()
+    return name
 
 
 def alter(cursor: Cursor) -> Statement:
