@@ -25,15 +25,17 @@ from seiche.errors import (
     WrongObjectType,
     nearest,
 )
-from seiche.sql import operators
+from seiche.sql import frames, operators
 from seiche.sql.aggregates import AGGREGATE, AggregateCall, aggregate, aggregate_names, is_aggregate
 from seiche.sql.calls import call_of
-from seiche.sql.casts import Context, cast, castable, common_type, convert, settle
+from seiche.sql.casts import Context, cast, castable, common_type, convert, micros_of, settle
 from seiche.sql.collecting import HYPOTHETICAL, ORDERED
 from seiche.sql.functions import arrays, invoke, is_function, json_edit, jsonb, temporal, undefined
 from seiche.sql.literals import (
+    MICROS_PER_DAY,
     array_literal,
     bytes_literal,
+    interval_constant,
     interval_literal,
     now_literal,
     number_literal,
@@ -41,6 +43,7 @@ from seiche.sql.literals import (
 )
 from seiche.sql.nodes import (
     Settings,
+    bigint,
     boolean,
     call,
     case,
@@ -88,6 +91,7 @@ from seiche.types import (
 )
 
 NOW = "seiche_now"
+_MICROS = "micros"  # marks a frame bound that was an interval
 QUERY = (exp.Query, exp.Values)  # what can stand where a query can
 _SET_RETURNING = frozenset(
     ("generate_series", "generate_subscripts", "unnest", "regexp_matches", "jsonb_array_elements")
@@ -921,16 +925,24 @@ class ExpressionBinder:
             )
         name, arguments = found
 
-        def over(inner: exp.Expr) -> exp.Expr:
+        unframed = spec is None or name in _RANKING or name in ("lag", "lead")
+
+        def over(inner: exp.Expr, frame: exp.WindowSpec | None = None if unframed else spec) -> exp.Expr:
             placed = [item.copy() for item in order]
             if not placed and (name in _RANKING or name in _OFFSET):
                 placed = [exp.Ordered(this=exp.Null(), desc=False, nulls_first=False)]
-            frame = spec.copy() if spec is not None and name not in _RANKING and name not in ("lag", "lead") else None
-            made = exp.Window(this=inner, partition_by=[item.copy() for item in partition], over="OVER", spec=frame)
+            made = exp.Window(
+                this=inner,
+                partition_by=[item.copy() for item in partition],
+                over="OVER",
+                spec=frame.copy() if frame is not None else None,
+            )
             if placed:
                 made.set("order", exp.Order(expressions=placed))
             return typed(made, type_of(inner))
 
+        if spec is not None and frames.is_special(spec) and name not in _RANKING and name not in ("lag", "lead"):
+            return self._framed(name, arguments, condition, order, spec, over, inside)
         if name in _RANKING:
             type_, cast_to = _RANKING[name]
             given = [convert(inside.bind(a), INTEGER, self._settings) for a in arguments]
@@ -942,6 +954,31 @@ class ExpressionBinder:
             raise WrongObjectType(f"OVER specified, but {name} is not a window function nor an aggregate function")
         made = inside._aggregate(name, arguments, condition, (), Clause.WINDOW)
         return _replaced(made, over)
+
+    def _framed(
+        self,
+        name: str,
+        arguments: Sequence[exp.Expr],
+        condition: exp.Expr | None,
+        order: Sequence[exp.Expr],
+        spec: exp.WindowSpec,
+        over: Callable[..., exp.Expr],
+        inside: ExpressionBinder,
+    ) -> exp.Expr:
+        """A frame that Spark does not have."""
+        star = name == "count" and (not arguments or isinstance(arguments[0], exp.Star))
+        plain = spec.copy()
+        plain.set("exclude", None)
+        made = frames.FramedCall(
+            name,
+            [] if star else [inside.bind(argument) for argument in arguments],
+            star,
+            None if condition is None else inside.condition(condition, "FILTER"),
+            [key.this for key in order],
+            plain,
+            frames.excluded(spec),
+        )
+        return frames.framed(made, lambda inner, frame: over(inner, frame=frame), self._settings)
 
     def _offset(
         self, name: str, arguments: list[exp.Expr], over: Callable[[exp.Expr], exp.Expr], ignore_nulls: bool
@@ -968,27 +1005,39 @@ class ExpressionBinder:
         self, node: exp.Window, inside: ExpressionBinder
     ) -> tuple[list[exp.Expr], list[exp.Expr], exp.WindowSpec | None]:
         named = node.args.get("alias")
-        base: exp.Window | None = None
-        if named is not None:
-            base = self._surroundings.window(named.name)
-            if base is None:
-                raise UndefinedObject(f'window "{named.name}" does not exist')
         partition_by = list(node.args.get("partition_by") or ())
         order_by = node.args.get("order")
         spec = node.args.get("spec")
-        if base is not None:
+        while named is not None:  # a named window may be built on another
+            base = self._surroundings.window(named.name)
+            if base is None:
+                raise UndefinedObject(f'window "{named.name}" does not exist')
+            named = base.args.get("alias")
             partition_by = partition_by or list(base.args.get("partition_by") or ())
             order_by = order_by or base.args.get("order")
             spec = spec or base.args.get("spec")
         partition = [settle(inside.bind(item), self._settings) for item in partition_by]
         order = [inside.ordered(item) for item in (order_by.expressions if order_by else ())]
-        return partition, order, self._frame(spec, inside) if spec is not None else None
+        if spec is None:
+            return partition, order, None
+        frame = self._frame(spec, inside)
+        if any(isinstance(bound, exp.Expr) and bound.meta.get(_MICROS) for bound in frame.args.values()):
+            order = [self._in_micros(order)]
+        return partition, order, frame
+
+    def _in_micros(self, order: Sequence[exp.Expr]) -> exp.Expr:
+        """The one moment that a frame of time is ordered by, in the unit of its bounds."""
+        if len(order) != 1:
+            raise SyntaxError_("RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column")
+        key = order[0].copy()
+        moment = key.this
+        is_time = type_of(moment).kind is Kind.TIME
+        key.set("this", typed(moment, BIGINT) if is_time else micros_of(moment))
+        return key
 
     def _frame(self, spec: exp.WindowSpec, inside: ExpressionBinder) -> exp.WindowSpec:
         kind = str(spec.args.get("kind") or "").upper()
-        if kind == "GROUPS" or spec.args.get("exclude"):
-            raise FeatureNotSupported("window frames with GROUPS or EXCLUDE are not supported")
-        made = exp.WindowSpec(kind=kind)
+        made = exp.WindowSpec(kind=kind, exclude=spec.args.get("exclude"))
         for side in ("start", "end"):
             bound = spec.args.get(side)
             if isinstance(bound, exp.Expr):
@@ -1001,18 +1050,14 @@ class ExpressionBinder:
         return made
 
     def _frame_bound(self, node: exp.Expr) -> exp.Expr:
-        from seiche.sql.literals import interval_constant
-
         constant = interval_constant(node)
         if constant is None:
             return convert(node, INTEGER, self._settings) if is_unknown(node) else node
         if constant[0]:
             raise FeatureNotSupported("a window frame in months is not supported", hint="Write the frame in days.")
-        seconds = exp.Literal.number(f"{constant[2] // 1_000_000}.{constant[2] % 1_000_000:06d}")
-        zero = exp.Literal.number(0)
-        return exp.Anonymous(
-            this="make_dt_interval", expressions=[exp.Literal.number(constant[1]), zero, zero.copy(), seconds]
-        )
+        made = bigint(constant[1] * MICROS_PER_DAY + constant[2])
+        made.meta[_MICROS] = True
+        return made
 
 
 def _replaced(node: exp.Expr, over: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
@@ -1078,6 +1123,12 @@ _RANKING: dict[str, tuple[SqlType, SqlType]] = {
     "ntile": (INTEGER, INTEGER),
 }
 _OFFSET = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
+
+
+def window_names() -> tuple[str, ...]:
+    return (*_RANKING, *_OFFSET)
+
+
 _CAST_NAMES = {
     "text": VARCHAR, "int2": SMALLINT, "int4": INTEGER, "int8": BIGINT, "float4": REAL, "float8": DOUBLE,
     "bool": BOOLEAN, "numeric": NUMERIC, "varchar": VARCHAR,

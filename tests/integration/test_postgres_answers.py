@@ -1,6 +1,7 @@
 """What Spark answers through binding, against a real PostgreSQL's answers to the same text.
 
 Expressions run over a small table of ships: an ordinary row, a negative one, one of zeros and empties, one of NULLs.
+Most stand in the files of `answers/`, one on a line; those with a `=>` are of functions that this PostgreSQL lacks.
 Answers are compared as PostgreSQL prints them. Two kinds of difference are by design and taken out first: a numeric
 of no declared precision prints without trailing zeros and keeps 18 digits, and timestamptz shows its offset in full.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -334,6 +336,16 @@ i / s::numeric | -(b - 9223372036854775807 - 1) | case i when 42 then 1 / s else
 """
 
 
+ANSWERS = Path(__file__).parent / "answers"
+EXPRESSION_FILES = ("maths", "strings", "times", "arrays", "json", "others")
+QUERY_FILES = ("rows", "aggregates", "windows")
+
+
+def lines_of(name: str) -> list[str]:
+    text = (ANSWERS / f"{name}.txt").read_text()
+    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
 # Where we raise and PostgreSQL does not, with the reason.
 LIMITS = {
     "f * 1e15 * 1e15": "a numeric holds 38 digits here",
@@ -511,10 +523,44 @@ def _compared(batch: list[tuple[str, list[list[str | None]]]], settings: Setting
     return problems
 
 
-def test_queries_give_the_answers_of_postgres(spark: Any, postgres: Any) -> None:
+@pytest.mark.parametrize("name", EXPRESSION_FILES)
+def test_listed_functions_give_the_answers_of_postgres(name: str, spark: Any, postgres: Any) -> None:
     problems: list[str] = []
     interpreted(spark, True)
-    for text in QUERIES.strip().split("\n"):
+    asked: dict[str, list[list[str | None]]] = {}
+    differing: list[str] = []  # only these are worth a second run
+    for expression in lines_of(name):
+        text = f"SELECT {expression} FROM ships ORDER BY ships.id"
+        asked[expression] = ask(postgres, text)
+        strict, tolerant = (bind_query(parsed(text), Harbour(), settings).sql for settings in (STRICT, TOLERANT))
+        if strict != tolerant:
+            differing.append(expression)
+    for settings, expressions in ((STRICT, list(asked)), (TOLERANT, differing)):
+        for start in range(0, len(expressions), 80):
+            batch = [(expression, asked[expression]) for expression in expressions[start : start + 80]]
+            problems += _compared(batch, settings, spark)
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_functions_that_this_postgres_lacks_give_the_answers_of_their_documents(spark: Any) -> None:
+    interpreted(spark, True)
+    pairs = [line.rsplit(" => ", 1) for line in lines_of("beyond")]
+    text = ", ".join(f"{expression} AS x{index}" for index, (expression, _) in enumerate(pairs))
+    query = bind_query(parsed(f"SELECT {text}"), Harbour(), STRICT)
+    (row,) = run(spark, query)
+    wrong = [
+        f"{expression}: {mine!r}, not {answer!r}"
+        for (expression, answer), mine in zip(pairs, row, strict=True)
+        if (mine if mine is not None else "NULL") != answer
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ["", *QUERY_FILES])
+def test_queries_give_the_answers_of_postgres(name: str, spark: Any, postgres: Any) -> None:
+    problems: list[str] = []
+    interpreted(spark, True)
+    for text in lines_of(name) if name else QUERIES.strip().split("\n"):
         theirs = ask(postgres, text)
         try:
             bound = bind_query(parsed(text), Harbour(), TOLERANT)

@@ -6,7 +6,7 @@ parameters its arguments become by implicit casts, or raises PostgreSQL's `funct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -57,6 +57,11 @@ def function(
         return make
 
     return register
+
+
+def overloads() -> Mapping[str, Sequence[Overload]]:
+    """All functions by name, for the reference."""
+    return _FUNCTIONS
 
 
 def is_function(name: str) -> bool:
