@@ -33,6 +33,7 @@ from seiche.epoch.graph import Graph, Job
 from seiche.epoch.report import EpochReport
 from seiche.errors import JavaNotUsable, LeaseLost, SeicheError
 from seiche.model import Epoch, JobId, RelationId
+from seiche.session import python_functions
 from seiche.session.database import Database, maintenance_policy, relation_schemas
 from seiche.session.result import Result
 from seiche.session.run import Session
@@ -194,6 +195,7 @@ class Engine:
     def _start(self, state: StoredState) -> None:
         database = self.database
         catalog = state.catalog
+        python_functions.register_all(database.runtime.spark, catalog)
         jobs: list[Job] = [database.table_job(table) for table in catalog.objects(ObjectKind.TABLE)]
         unfinished = []
         for view in catalog.objects(ObjectKind.MATERIALIZED_VIEW):

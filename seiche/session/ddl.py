@@ -28,6 +28,7 @@ from seiche.errors import (
 from seiche.model import RESERVED_COLUMNS, ROW_ID, Column, JobId, ObjectId, RelationId, RelationSchema
 from seiche.plan.algebra import Plan, Recompute
 from seiche.plan.fragments import Fragment, count_internal, cut
+from seiche.session import python_functions
 from seiche.session.database import PLAN_VERSION, Database
 from seiche.session.names import CATALOG_KINDS, CatalogNames, user_function
 from seiche.session.rename import RENAMED_KINDS, internal_name, renamed
@@ -318,7 +319,11 @@ class Ddl:
         if existing is not None and statement.if_not_exists:
             return f'function "{name}" already exists, skipping'
         names = CatalogNames(self._database.catalog, self._variables.search_path)
-        check_function(user_function(statement), names, Settings(timezone="UTC", now_ms=0, strict=True))
+        function = user_function(statement)
+        if function.language == "python":
+            python_functions.register(self._database.runtime.spark, function)
+        else:
+            check_function(function, names, Settings(timezone="UTC", now_ms=0, strict=True))
         item = self._object(ObjectKind.FUNCTION, schema, name, text, (), None, {})
         item = replace(item, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
         if existing is not None and statement.or_replace:

@@ -32,7 +32,15 @@ _READABLE = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.VIEW)
 
 def user_function(statement: ast.CreateFunction) -> UserFunction:
     parameters = tuple((each.name, each.type) for each in statement.parameters)
-    return UserFunction(statement.name.name, parameters, statement.returns, statement.body, statement.strict)
+    return UserFunction(
+        statement.name.name,
+        parameters,
+        statement.returns,
+        statement.body,
+        statement.strict,
+        statement.language,
+        statement.volatile,
+    )
 
 
 class CatalogNames:

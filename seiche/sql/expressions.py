@@ -806,6 +806,11 @@ class ExpressionBinder:
         if self._depth >= MAX_DEPTH:
             raise FeatureNotSupported(f'function "{function.name}" calls itself, or too many others in turn')
         given = [convert(node, type_, self._settings) for node, type_ in zip(arguments, types, strict=True)]
+        if function.volatile and function.name not in self._usage.volatile:
+            self._usage.volatile.append(function.name)
+        if function.language == "python":
+            called = call(function.returns, function.spark_name(raises=self._settings.strict), *given)
+            return self._unless_null(function, given, called)
         inside = self._surroundings.around(list(zip(parameter_names(function), given, strict=True)))
         binder = ExpressionBinder(inside, self._settings, self._usage, Clause.FROM, self._functions, self._depth + 1)
         value = binder.bind(body_of(function))
@@ -814,9 +819,12 @@ class ExpressionBinder:
                 f'return type mismatch in function "{function.name}"',
                 detail=f"It is declared to return {function.returns}, and its body is of type {type_of(value)}.",
             )
-        made = convert(value, function.returns, self._settings)
+        made = typed(exp.Paren(this=convert(value, function.returns, self._settings)), function.returns)
+        return self._unless_null(function, given, made)
+
+    def _unless_null(self, function: UserFunction, given: Sequence[exp.Expr], made: exp.Expr) -> exp.Expr:
         if not function.strict or not given:
-            return typed(exp.Paren(this=made), function.returns)
+            return made
         known = conjunction([negation(is_null(node.copy())) for node in given])
         return case(function.returns, [(known, made)])
 

@@ -150,6 +150,9 @@ def translate_spark_error(error: BaseException) -> SeicheError:
             detail="No space is left on the device.",
             hint="Free some space; the database keeps its last state and goes on once there is room.",
         )
+    if "Python worker" in message or "PythonException" in type(error).__name__:
+        raised = [line.strip() for line in message.splitlines() if re.match(r"\s*\w+(Error|Exception)\b", line)]
+        return DataException("a Python function raised an error", detail=raised[-1] if raised else None)
     match condition.split(".")[0]:
         case "DIVIDE_BY_ZERO" | "REMAINDER_BY_ZERO" | "INTERVAL_DIVIDED_BY_ZERO":
             return DivisionByZero("division by zero")

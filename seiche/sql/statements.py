@@ -186,7 +186,7 @@ class FunctionParameter:
 
 @dataclass(frozen=True, slots=True)
 class CreateFunction:
-    """A function in SQL. `strict` gives NULL for any NULL argument."""
+    """A function. `strict` gives NULL for any NULL argument; a `volatile` one may answer otherwise each time."""
 
     name: ObjectName
     parameters: tuple[FunctionParameter, ...]
@@ -195,6 +195,8 @@ class CreateFunction:
     or_replace: bool = False
     if_not_exists: bool = False
     strict: bool = False
+    language: str = "sql"
+    volatile: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
-"""Functions that users wrote in SQL: a call is replaced by the body, with the arguments in place of the parameters.
+"""Functions that users wrote.
 
-So a view that calls one is maintained as if the body stood in it. The body is a SELECT of one value; parameters go by
-name or, as `$1`, by number.
+A call of one in SQL is replaced by the body, with the arguments in place of the parameters, so a view that calls it is
+maintained as if the body stood in it. The body is a SELECT of one value; parameters go by name or, as `$1`, by number.
+A call of one in Python is a call of the function that Spark knows by `spark_name`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Protocol, runtime_checkable
 
 import sqlglot
@@ -30,6 +32,14 @@ class UserFunction:
     returns: SqlType
     body: str
     strict: bool = False
+    language: str = "sql"
+    volatile: bool = False
+
+    def spark_name(self, *, raises: bool) -> str:
+        """Another name for another body, so that a replaced function is never mistaken for the new one."""
+        types = [str(type_) for _, type_ in self.parameters]
+        told = "\0".join([self.name, self.body, str(self.returns), *types])
+        return f"seiche_{sha256(told.encode()).hexdigest()[:16]}_{'strict' if raises else 'tolerant'}"
 
 
 @runtime_checkable

@@ -17,6 +17,9 @@ _ATTRIBUTES = (
 )  # fmt: skip
 
 
+_LANGUAGES = ("sql", "python")
+
+
 def create_function(cursor: Cursor, or_replace: bool) -> CreateFunction:
     if_not_exists = cursor.if_not_exists()
     name = cursor.object_name()
@@ -45,10 +48,22 @@ def create_function(cursor: Cursor, or_replace: bool) -> CreateFunction:
         raise InvalidDefinition("function result type must be specified", hint="Add RETURNS and a type.")
     if body is None:
         raise InvalidDefinition("no function body specified", hint="Add AS and the body in quotes, or in $$.")
-    if (language or "sql") != "sql":
-        raise FeatureNotSupported(f'language "{language}" is not supported', hint="Write the function in SQL.")
-    never_null = "strict" in attributes or "returns null on null input" in attributes
-    return CreateFunction(name, parameters, returns, body, or_replace, if_not_exists, strict=never_null)
+    language = language or "sql"
+    if language not in _LANGUAGES:
+        raise FeatureNotSupported(
+            f'language "{language}" is not supported', hint="Write the function in SQL or Python."
+        )
+    return CreateFunction(
+        name,
+        parameters,
+        returns,
+        body,
+        or_replace,
+        if_not_exists,
+        strict="strict" in attributes or "returns null on null input" in attributes,
+        language=language,
+        volatile="volatile" in attributes,
+    )
 
 
 def _parameters(cursor: Cursor) -> tuple[FunctionParameter, ...]:

@@ -1,0 +1,117 @@
+"""Functions that users wrote in Python, made known to Spark.
+
+The body defines a function of the same name. Spark calls it on the executors, over Arrow batches. It is registered in
+two forms: one that raises, for queries, and one that gives NULL where it raises, for views. Both are made of source
+text alone and travel with the query, so executors need nothing of this package.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.objects import ObjectKind
+from seiche.errors import FeatureNotSupported, InvalidDefinition
+from seiche.session.names import user_function
+from seiche.sql.parse import parse
+from seiche.sql.statements import CreateFunction
+from seiche.sql.user_functions import UserFunction
+from seiche.types import Kind, SqlType
+
+_REFUSED = (Kind.INTERVAL, Kind.STRUCT, Kind.TIME)
+
+_CALLS = """
+
+import decimal as _decimal
+import json as _json
+
+
+def _seiche_in(value, kind):
+    return _json.loads(value) if kind == "JSONB" and value is not None else value
+
+
+def _seiche_out(value, kind, scale):
+    if value is None:
+        return None
+    if kind in ("SMALLINT", "INTEGER", "BIGINT"):
+        return int(value)
+    if kind in ("REAL", "DOUBLE"):
+        return float(value)
+    if kind == "NUMERIC":
+        return _decimal.Decimal(str(value)).quantize(_decimal.Decimal(1).scaleb(-scale))
+    if kind == "JSONB":
+        return _json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    if kind == "BOOLEAN":
+        return bool(value)
+    return str(value) if kind == "VARCHAR" else value
+
+
+def _seiche_strict(*values):
+    given = [_seiche_in(value, kind) for value, kind in zip(values, _seiche_kinds)]
+    return _seiche_out({name}(*given), {kind!r}, {scale})
+
+
+def _seiche_tolerant(*values):
+    try:
+        return _seiche_strict(*values)
+    except Exception:
+        return None
+
+
+_seiche_kinds = {kinds}
+"""
+
+
+def register_all(spark: SparkSession, catalog: Catalog) -> None:
+    """Every Python function of a catalog, as a database does when it is opened."""
+    for item in catalog.objects(ObjectKind.FUNCTION):
+        (parsed,) = parse(item.definition)
+        if isinstance(parsed.statement, CreateFunction) and parsed.statement.language == "python":
+            register(spark, user_function(parsed.statement))
+
+
+def register(spark: SparkSession, function: UserFunction) -> None:
+    """Makes both forms known to Spark; raises where the body does not define the function."""
+    for _, type_ in (*function.parameters, ("", function.returns)):
+        if type_.kind in _REFUSED:
+            raise FeatureNotSupported(f"type {type_} is not supported in Python functions")
+    namespace = _loaded(function)
+    for raises in (True, False):
+        called = namespace["_seiche_strict" if raises else "_seiche_tolerant"]
+        made = udf(called, returnType=_result(function.returns), useArrow=True)
+        if function.volatile:
+            made = made.asNondeterministic()
+        spark.udf.register(function.spark_name(raises=raises), made)
+
+
+def _result(type_: SqlType) -> Any:
+    return type_.spark
+
+
+def _loaded(function: UserFunction) -> dict[str, Any]:
+    kinds = json.dumps([type_.kind.name for _, type_ in function.parameters])
+    calls = (
+        _CALLS.replace("{name}", function.name)
+        .replace("{kind!r}", repr(function.returns.kind.name))
+        .replace("{scale}", str(function.returns.scale))
+        .replace("{kinds}", kinds)
+    )
+    # No module of this name can be imported, so the functions are pickled by value.
+    namespace: dict[str, Any] = {"__name__": f"seiche_function_{function.name}"}
+    if not function.name.isidentifier():
+        raise InvalidDefinition(f'"{function.name}" is no name of a Python function')
+    try:
+        exec(compile(function.body.strip("\n") + calls, f"<function {function.name}>", "exec"), namespace)  # noqa: S102
+    except Exception as cause:  # whatever the user's module does when it is loaded
+        raise InvalidDefinition(
+            f'body of function "{function.name}" cannot be loaded', detail=f"{type(cause).__name__}: {cause}"
+        ) from cause
+    if not callable(namespace.get(function.name)):
+        raise InvalidDefinition(
+            f'body of function "{function.name}" does not define it', hint=f"Write def {function.name}(...): in it."
+        )
+    return namespace

@@ -1,0 +1,60 @@
+"""PostgreSQL's regular expressions in Java's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from seiche.errors import InvalidParameter
+from seiche.sql.regexes import similar, translate
+
+
+@pytest.mark.parametrize(
+    ("pattern", "flags", "java"),
+    [
+        ("a.c", "", "(?s:a.c)"),
+        ("A", "i", "(?is:A)"),
+        ("a.c", "n", "(?:a.c)"),
+        ("^a$", "", r"(?s:\Aa\z)"),
+        ("^a$", "n", r"(?:(?<![^\n])a(?=\n|\z))"),
+        ("[[:alpha:]_]", "", r"(?s:[\p{IsAlphabetic}_])"),
+        ("[^]a]", "", r"(?s:[^\]a])"),
+        ("[a&&b]", "", r"(?s:[a\&\&b])"),
+        (r"\mberth\M", "", r"(?s:\b(?=\w)berth\b(?<=\w))"),
+        ("a.c", "q", r"(?s:a\.c)"),
+        ("(?i)x", "", "(?s:(?i)x)"),
+    ],
+)
+def test_a_pattern_is_spelled_as_java_spells_it(pattern: str, flags: str, java: str) -> None:
+    assert translate(pattern, flags).java == java
+
+
+def test_groups_behind_others_keep_their_references() -> None:
+    found = translate(r"(a)(?:b)(c)\2", before=2)
+    assert found.where == (3, 4)
+    assert found.java == r"(?s:(a)(?:b)(c)\4)"
+
+
+def test_marked_groups_tell_what_follows_them() -> None:
+    found = translate("(a|b)(c)?", marked=True)
+    assert found.java == r"(?s:((?:a|b)(?=([\s\S]*)))((?:c)(?=([\s\S]*)))?)"
+    assert (found.where, found.marks) == ((1, 3), (2, 4))
+
+
+@pytest.mark.parametrize(("pattern", "flags"), [("[a", ""), ("[[:tide:]]", ""), ("a", "z")])
+def test_what_is_no_pattern_is_refused_when_bound(pattern: str, flags: str) -> None:
+    with pytest.raises(InvalidParameter):
+        translate(pattern, flags)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "escape", "java"),
+    [
+        ("a%", "\\", r"\A(?:a(?s:.*))\z"),
+        ("a_(b|c)", "\\", r"\A(?:a(?s:.)(?:b|c))\z"),
+        ("a.b", "\\", r"\A(?:a\.b)\z"),
+        ("a#%", "#", r"\A(?:a%)\z"),
+        ('%#"o_a#"_', "#", r"\A(?:(?s:.*)(o(?s:.)a)(?s:.))\z"),
+    ],
+)
+def test_similar_to_covers_the_whole_text(pattern: str, escape: str, java: str) -> None:
+    assert similar(pattern, escape) == java

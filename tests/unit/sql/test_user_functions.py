@@ -1,0 +1,152 @@
+"""Functions in SQL: read by the grammar, inlined where they are called."""
+
+from __future__ import annotations
+
+import pytest
+import sqlglot
+
+from seiche.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidDefinition,
+    SeicheError,
+    UndefinedColumn,
+    UndefinedFunction,
+    UndefinedTable,
+)
+from seiche.model import Column
+from seiche.sql.bind import BoundRelation, Settings, bind_query, check_function
+from seiche.sql.dialect import Seiche
+from seiche.sql.parse import parse
+from seiche.sql.statements import CreateFunction, Drop
+from seiche.sql.user_functions import UserFunction
+from seiche.types import BIGINT, INTEGER, NUMERIC, VARCHAR
+
+SHIPS = BoundRelation(1, "ships", (Column("id", INTEGER), Column("name", VARCHAR), Column("load", NUMERIC)), None, "r1")
+TOLERANT = Settings(now_ms=0, strict=False)
+
+
+class Harbour:
+    """Names of one table, and functions."""
+
+    def __init__(self, *definitions: str) -> None:
+        self._functions = {made.name: made for made in map(written, definitions)}
+
+    def relation(self, parts: tuple[str, ...]) -> BoundRelation:
+        if parts[-1] == "ships":
+            return SHIPS
+        raise UndefinedTable(f'relation "{parts[-1]}" does not exist')
+
+    def function(self, name: str) -> UserFunction | None:
+        return self._functions.get(name)
+
+
+def written(text: str) -> UserFunction:
+    (parsed,) = parse(text)
+    statement = parsed.statement
+    assert isinstance(statement, CreateFunction)
+    parameters = tuple((each.name, each.type) for each in statement.parameters)
+    return UserFunction(statement.name.name, parameters, statement.returns, statement.body, statement.strict)
+
+
+def bound(query: str, *definitions: str) -> str:
+    return bind_query(sqlglot.parse_one(query, dialect=Seiche), Harbour(*definitions), TOLERANT).sql
+
+
+NEXT = "CREATE FUNCTION next_berth(b int) RETURNS int LANGUAGE sql AS $$ SELECT b + 1 $$"
+
+
+def test_a_call_is_replaced_by_the_body() -> None:
+    assert bound("SELECT next_berth(id) FROM ships", NEXT) == (
+        "SELECT (TRY_ADD(`ships`.`id`, 1)) AS `next_berth` FROM `r1` AS `ships`"
+    )
+
+
+def test_parameters_go_by_number_too() -> None:
+    by_number = "CREATE FUNCTION next_berth(int) RETURNS int AS 'SELECT $1 + 1' LANGUAGE sql"
+    assert bound("SELECT next_berth(id) FROM ships", by_number) == bound("SELECT next_berth(id) FROM ships", NEXT)
+
+
+def test_a_body_may_call_another_function() -> None:
+    twice = "CREATE FUNCTION twice(b int) RETURNS bigint RETURN next_berth(next_berth(b))"
+    assert "TRY_ADD((TRY_ADD(`ships`.`id`, 1)), 1)" in bound("SELECT twice(id) FROM ships", NEXT, twice)
+
+
+def test_a_body_over_a_table_becomes_a_subquery_of_the_row() -> None:
+    heavier = "CREATE FUNCTION heavier(l numeric) RETURNS bigint AS $$ SELECT count(*) FROM ships WHERE load > l $$"
+    made = bound("SELECT heavier(load) FROM ships s", heavier)
+    assert "(SELECT COUNT(*) AS `count` FROM `r1` AS `ships` WHERE (`ships`.`load` > `s`.`load`))" in made
+
+
+def test_a_strict_function_gives_null_for_null() -> None:
+    strict = NEXT.replace("LANGUAGE sql", "LANGUAGE sql STRICT IMMUTABLE")
+    assert "CASE WHEN NOT `ships`.`id` IS NULL THEN" in bound("SELECT next_berth(id) FROM ships", strict)
+
+
+def test_a_function_that_calls_itself_is_refused() -> None:
+    endless = "CREATE FUNCTION endless(b int) RETURNS int AS 'SELECT endless(b)'"
+    with pytest.raises(FeatureNotSupported, match="calls itself"):
+        bound("SELECT endless(1)", endless)
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("SELECT next_berth('a')", SeicheError),
+        ("SELECT next_berth(true)", UndefinedFunction),
+        ("SELECT next_berth(1, 2)", UndefinedFunction),
+        ("SELECT next_birth(1)", UndefinedFunction),
+    ],
+)
+def test_a_call_with_other_arguments_is_refused(query: str, error: type[SeicheError]) -> None:
+    with pytest.raises(error):
+        bound(query, NEXT)
+
+
+@pytest.mark.parametrize(
+    ("definition", "error"),
+    [
+        ("CREATE FUNCTION f(a int) RETURNS int AS 'SELECT b'", UndefinedColumn),
+        ("CREATE FUNCTION f(a int) RETURNS int AS 'SELECT $2'", InvalidDefinition),
+        ("CREATE FUNCTION f(a int) RETURNS date AS 'SELECT a'", DatatypeMismatch),
+        ("CREATE FUNCTION f(a int) RETURNS int AS 'DELETE FROM ships'", InvalidDefinition),
+        ("CREATE FUNCTION f(a int) RETURNS int AS 'SELECT ('", InvalidDefinition),
+    ],
+)
+def test_a_body_that_makes_no_sense_is_refused_at_creation(definition: str, error: type[SeicheError]) -> None:
+    with pytest.raises(error):
+        check_function(written(definition), Harbour(), TOLERANT)
+
+
+@pytest.mark.parametrize(
+    ("definition", "error"),
+    [
+        ("CREATE FUNCTION f() AS 'SELECT 1'", InvalidDefinition),
+        ("CREATE FUNCTION f() RETURNS int", InvalidDefinition),
+        ("CREATE FUNCTION f() RETURNS int LANGUAGE java AS 'x'", FeatureNotSupported),
+        ("CREATE FUNCTION f() RETURNS TABLE (a int) AS 'SELECT 1'", FeatureNotSupported),
+    ],
+)
+def test_a_definition_that_lacks_something_is_refused(definition: str, error: type[SeicheError]) -> None:
+    with pytest.raises(error):
+        parse(definition)
+
+
+def test_the_grammar_reads_every_part() -> None:
+    (parsed,) = parse(
+        "CREATE OR REPLACE FUNCTION area(w double precision, numeric(5, 1), tags text[]) RETURNS bigint "
+        "IMMUTABLE LANGUAGE SQL RETURNS NULL ON NULL INPUT AS 'SELECT 1'"
+    )
+    statement = parsed.statement
+    assert isinstance(statement, CreateFunction)
+    assert [(each.name, str(each.type)) for each in statement.parameters] == [
+        ("w", "double precision"), (None, "numeric(5,1)"), ("tags", "character varying[]"),
+    ]  # fmt: skip
+    assert (statement.returns, statement.strict, statement.or_replace) == (BIGINT, True, True)
+
+
+def test_a_function_is_dropped_with_or_without_its_types() -> None:
+    (parsed,) = parse("DROP FUNCTION IF EXISTS area(int, text), next_berth CASCADE")
+    statement = parsed.statement
+    assert isinstance(statement, Drop)
+    assert [str(name) for name in statement.names] == ["area", "next_berth"]
