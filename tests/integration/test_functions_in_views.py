@@ -95,7 +95,8 @@ def test_time_windows_put_rows_into_their_windows(db: seiche.Engine) -> None:
     db.execute("INSERT INTO tides VALUES ('2024-01-01 00:07', 3), ('2024-01-01 00:12', 5)")
     db.execute(
         "CREATE MATERIALIZED VIEW by_ten WITH (incremental = 'strict') AS"
-        " SELECT window_start, window_end, sum(level) AS l FROM tumble(tides, at, interval '10 minutes') GROUP BY window_start, window_end"
+        " SELECT window_start, window_end, sum(level) AS l"
+        " FROM tumble(tides, at, interval '10 minutes') GROUP BY window_start, window_end"
     )
     db.execute(
         "CREATE MATERIALIZED VIEW sliding AS SELECT window_start, count(*) AS n"
