@@ -30,7 +30,7 @@ from seiche.sql.aggregates import AGGREGATE, AggregateCall, aggregate, aggregate
 from seiche.sql.calls import call_of
 from seiche.sql.casts import Context, cast, castable, common_type, convert, micros_of, settle
 from seiche.sql.collecting import HYPOTHETICAL, ORDERED
-from seiche.sql.functions import arrays, invoke, is_function, json_edit, jsonb, temporal, undefined
+from seiche.sql.functions import arrays, invoke, is_function, json_edit, jsonb, spans, temporal, undefined
 from seiche.sql.literals import (
     MICROS_PER_DAY,
     array_literal,
@@ -710,11 +710,11 @@ class ExpressionBinder:
         return arrays.overlaps(self.bind(node.this), self.bind(node.expression), self._settings)
 
     def _overlapping(self, node: exp.Expr) -> exp.Expr:
-        spans = [_row(side) for side in (node.this, node.expression)]
-        if any(span is None or len(span) != 2 for span in spans):
+        sides = [_row(side) for side in (node.this, node.expression)]
+        if any(side is None or len(side) != 2 for side in sides):
             raise SyntaxError_("wrong number of parameters on one side of OVERLAPS expression")
-        left, right = ([self.bind(part) for part in span] for span in spans if span is not None)
-        return temporal.overlaps(left, right, self._settings)
+        left, right = ([self.bind(part) for part in side] for side in sides if side is not None)
+        return spans.overlaps(left, right, self._settings)
 
     def _json_without(self, node: exp.Expr) -> exp.Expr:
         return invoke("jsonb_delete_path", [self._json(node.this), self.bind(node.expression)], self._settings)

@@ -26,6 +26,7 @@ FAMILIES = {
     "angles": "Trigonometry in degrees",
     "numerals": "Numbers as text",
     "temporal": "Dates and times",
+    "spans": "Spans of time",
     "templates": "Dates and times as text",
     "arrays": "Arrays",
     "jsonb": "jsonb",

@@ -15,6 +15,7 @@ from seiche.sql.functions import (
     maths,
     numerals,
     patterns,
+    spans,
     strings,
     system,
     templates,
@@ -24,5 +25,5 @@ from seiche.sql.functions.registry import invoke, is_function, undefined
 
 __all__ = [
     "angles", "arrays", "bytea", "invoke", "is_function", "json_edit", "jsonb", "jsonpath", "maths", "numerals",
-    "patterns", "strings", "system", "templates", "temporal", "undefined",
+    "patterns", "spans", "strings", "system", "templates", "temporal", "undefined",
 ]  # fmt: skip
