@@ -505,6 +505,8 @@ class ExpressionBinder:
                 )
             case exp.Not():
                 return negation(self._is(exp.Is(this=node.this, expression=wanted.this)))
+            case exp.JSON() if not wanted.args.get("unique"):
+                return jsonb.is_json(self.settled(node.this), str(wanted.this or "VALUE").upper())
         raise FeatureNotSupported(f"IS {wanted.sql('risingwave')} is not supported")
 
     def _dpipe(self, node: exp.Binary) -> exp.Expr:

@@ -25,7 +25,7 @@ from seiche.errors import (
 )
 from seiche.model import Column
 from seiche.sql import tables
-from seiche.sql.aggregates import is_aggregate_node
+from seiche.sql.aggregates import is_aggregate, is_aggregate_node
 from seiche.sql.calls import call_of
 from seiche.sql.casts import assign, common_type, convert, settle
 from seiche.sql.dialect import Seiche
@@ -408,7 +408,10 @@ class QueryBinder:
         ]
         if not found:
             return node
-        if node.args.get("group") or node.args.get("having") or any(node.find_all(exp.Window)):
+        calls = (call_of(part) for projection in node.expressions for part in _own_nodes(projection))
+        aggregated = any(made is not None and is_aggregate(made[0]) for made in calls)
+        windowed = any(projection.find(exp.Window) for projection in node.expressions)
+        if node.args.get("group") or node.args.get("having") or aggregated or windowed:
             raise FeatureNotSupported(
                 "a set-returning function in the select list of a grouped query is not supported",
                 hint="Put the grouping into a derived table, or the function into FROM.",

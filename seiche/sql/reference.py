@@ -41,7 +41,7 @@ OPERATORS: dict[str, str] = {
     "text": "|| LIKE ILIKE ~~ ~~* !~~ !~~* SIMILAR TO ~ ~* !~ !~* ^@",
     "dates and times": "+ - * / OVERLAPS AT TIME ZONE",
     "arrays": "|| @> <@ && [ ] [ : ]",
-    "jsonb": "-> ->> #> #>> @> <@ ? ?| ?& || - #- @? @@ [ ]",
+    "jsonb": "-> ->> #> #>> @> <@ ? ?| ?& || - #- @? @@ [ ] IS JSON",
 }
 SYNTAX = (
     "CASE COALESCE NULLIF GREATEST LEAST CAST :: EXTRACT ROW ARRAY EXISTS now() current_timestamp current_date "
@@ -117,6 +117,7 @@ def _symbols(symbols: str) -> list[str]:
         "IS NULL",
         "IS TRUE",
         "IS UNKNOWN",
+        "IS JSON",
         "SIMILAR TO",
         "AT TIME ZONE",
         "[ ]",

@@ -205,6 +205,8 @@ def _series(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Exp
         raise undefined(name, arguments)
     if type_.kind is Kind.NUMERIC:
         return _numeric_series(arguments, type_, settings)
+    if len(arguments) == 3 and _written_integer(arguments[2]) == 0:
+        raise InvalidParameter("step size cannot equal zero")
     start, stop, *rest = (convert(a, type_, settings) for a in arguments)
     step = rest[0] if rest else integer(1, type_)
     last = stop if name == "generate_series" else binary(exp.Sub, type_, stop, integer(1, type_))

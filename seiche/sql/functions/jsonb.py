@@ -211,6 +211,23 @@ for _name in ("jsonb_extract_path", "json_extract_path"):
     _extract_path(f"{_name}_text", as_text=True)
 
 
+def is_json(node: exp.Expr, kind: str) -> exp.Expr:
+    """`node IS JSON [VALUE | SCALAR | ARRAY | OBJECT]` of a text or a jsonb."""
+    if type_of(node).kind not in (Kind.VARCHAR, Kind.JSONB):
+        raise undefined("IS JSON", [node])
+    parsed = call(JSONB, "try_parse_json", typed(node.copy(), VARCHAR))
+    shown = call(VARCHAR, "to_json", parsed)
+    match kind:
+        case "VALUE":
+            holds = not_null(shown)
+        case "OBJECT" | "ARRAY":
+            holds = starts(shown, "{" if kind == "OBJECT" else "[")
+        case _:
+            holds = negation(call(BOOLEAN, "rlike", shown, text(r"^[\[{]")))
+    answer = typed(exp.Coalesce(this=holds, expressions=[exp.Boolean(this=False)]), BOOLEAN)
+    return case(BOOLEAN, [(not_null(node), answer)])
+
+
 # --- asking ------------------------------------------------------------------------------------------
 
 

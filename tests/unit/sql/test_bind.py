@@ -374,3 +374,32 @@ def test_struct_fields_and_whole_rows_are_typed() -> None:
     query = bound("SELECT (row(1, 'a')).f2, b FROM berths b")
     assert query.columns[0].type == VARCHAR
     assert query.columns[1].type.kind is Kind.STRUCT
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*), unnest(ARRAY[1, 2]) FROM ships",
+        "SELECT sum(unnest(ARRAY[1, 2])) FROM ships",
+        "SELECT id, generate_series(1, 2) FROM ships GROUP BY id",
+        "SELECT row_number() OVER (), unnest(ARRAY[1]) FROM ships",
+        "SELECT id FROM ships WHERE unnest(ARRAY[1]) = 1",
+    ],
+)
+def test_a_set_returning_function_where_postgres_would_expand_it_later_is_refused(query: str) -> None:
+    with pytest.raises(FeatureNotSupported):
+        bound(query)
+
+
+def test_a_set_returning_function_in_a_select_list_is_a_map_of_each_row() -> None:
+    query = bound("SELECT id, unnest(ARRAY[1, tons]) + 1 AS n FROM ships")
+    assert query.sql == (
+        "SELECT `ships`.`id` AS `id`, (`rows`.`item` + 1) AS `n` FROM `r7` AS `ships` "
+        "CROSS JOIN LATERAL (SELECT EXPLODE(ARRAY(1, `ships`.`tons`)) AS `item`) AS `rows`"
+    )
+
+
+def test_several_set_returning_functions_go_side_by_side() -> None:
+    query = bound("SELECT unnest(ARRAY[1, 2]) AS a, unnest(ARRAY['x']), * FROM ships")
+    assert names(query)[:3] == ["a", "unnest", "id"]
+    assert "ARRAYS_ZIP" in query.sql.upper()
