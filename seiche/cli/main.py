@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import seiche
+from seiche.cli.slt import command as slt_command
 from seiche.config import Config
 from seiche.errors import ConfigError, SeicheError
 
@@ -118,6 +119,15 @@ def parser() -> argparse.ArgumentParser:
     )
     config.add_argument("--json", action="store_true", help="print JSON")
 
+    slt = subcommands.add_parser(
+        "slt",
+        parents=[common],
+        help="run sqllogictest files against an engine or a server",
+        description="Runs sqllogictest files: in an engine of its own in a temporary folder, in the database of "
+        "--data-dir, or through the wire with --host or --port. Each file's tables and views are dropped after it.",
+    )
+    slt_command.add_arguments(slt)
+
     subcommands.add_parser(
         "demo", add_help=False, help="watch views stay up to date through a kill, and compare them with Spark"
     )
@@ -150,6 +160,8 @@ def _run(argv: Sequence[str], connect: Connect) -> int:
             from seiche.cli import settings
 
             return settings.show(config, as_json=arguments.json, out=sys.stdout, err=sys.stderr)
+        case "slt":
+            return slt_command.run(arguments, config, connect, sys.stdout)
         case command:
             raise AssertionError(f"subcommand {command} has no code")
 

@@ -1,0 +1,107 @@
+"""A server behind PostgreSQL's wire protocol as a target: simple queries, values in the server's own text.
+
+Nothing here is of one server: what a file left behind is found in `pg_catalog`, as any client would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psycopg
+from psycopg import pq
+
+from seiche.cli.slt.answers import Answered, Refused
+from seiche.cli.slt.targets import SEICHE_LABEL, Thing, by_kind
+from seiche.errors import SurroundingsError
+
+_CONNECT_TIMEOUT_S = 10
+
+# Names are quoted by the server itself, so that they can be put behind DROP as they are.
+_INVENTORY = """
+SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
+       quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm')
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'rw_catalog', 'pg_toast')
+UNION ALL
+SELECT 'SCHEMA', quote_ident(nspname) FROM pg_catalog.pg_namespace
+UNION ALL
+SELECT 'USER', quote_ident(rolname) FROM pg_catalog.pg_roles
+"""
+
+
+class WireTarget:
+    """A server by its address, in libpq's form."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._own = self.connect()
+        version = self._own.run("SELECT version()")
+        words = str(version.rows).lower() if isinstance(version, Answered) else ""
+        self.labels = frozenset({SEICHE_LABEL if SEICHE_LABEL in words else "postgres"})
+
+    def connect(self) -> WireConnection:
+        try:
+            return WireConnection(psycopg.connect(self._address, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S))
+        except psycopg.OperationalError as cause:
+            raise SurroundingsError("server cannot be reached", detail=str(cause).strip()) from cause
+
+    def inventory(self) -> frozenset[Thing]:
+        return frozenset(Thing(str(kind), str(name)) for kind, name in self._expect(_INVENTORY))
+
+    def drop(self, things: Iterable[Thing]) -> None:
+        for kind, names in by_kind(things):
+            cascade = "" if kind == "USER" else " CASCADE"
+            self._expect(f"DROP {kind} IF EXISTS {', '.join(names)}{cascade}")
+
+    def close(self) -> None:
+        self._own.close()
+
+    def _expect(self, sql: str) -> tuple[tuple[str | None, ...], ...]:
+        outcome = self._own.run(sql)
+        if isinstance(outcome, Refused):
+            raise SurroundingsError(f"server refused a statement of the runner: {outcome.message}", detail=sql.strip())
+        return outcome.rows or ()
+
+
+class WireConnection:
+    def __init__(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        self._connection = connection
+
+    def run(self, sql: str) -> Answered | Refused:
+        # libpq's own simple query: psycopg's cursors would use the extended protocol and convert values.
+        result = self._connection.pgconn.exec_(sql.encode())
+        match result.status:
+            case pq.ExecStatus.TUPLES_OK:
+                rows = tuple(
+                    tuple(_text(result.get_value(row, column)) for column in range(result.nfields))
+                    for row in range(result.ntuples)
+                )
+                return Answered(rows, _touched(result))
+            case pq.ExecStatus.COMMAND_OK | pq.ExecStatus.EMPTY_QUERY:
+                return Answered(None, _touched(result))
+            case _:
+                return self._refused(result)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _refused(self, result: pq.abc.PGresult) -> Refused:
+        def part(field: pq.DiagnosticField) -> str | None:
+            return _text(result.error_field(field))
+
+        if self._connection.pgconn.status != pq.ConnStatus.OK:
+            raise SurroundingsError(
+                "server closed the connection", detail=self._connection.pgconn.error_message.decode()
+            )
+        message = part(pq.DiagnosticField.MESSAGE_PRIMARY) or (_text(result.error_message) or "").strip()
+        detail, hint = part(pq.DiagnosticField.MESSAGE_DETAIL), part(pq.DiagnosticField.MESSAGE_HINT)
+        return Refused(message, part(pq.DiagnosticField.SQLSTATE) or "", detail, hint)
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
+def _touched(result: pq.abc.PGresult) -> int | None:
+    return result.command_tuples
