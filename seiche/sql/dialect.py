@@ -31,6 +31,21 @@ class Seiche(RisingWave):
         # `->` takes json apart; it never starts a lambda.
         LAMBDAS = {token: parser for token, parser in RisingWaveParser.LAMBDAS.items() if token is not TokenType.ARROW}
 
+        def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
+            """`DATE '<text>'::timestamp` is a date that becomes a timestamp; sqlglot would read the text as one."""
+            typed = self._curr is not None and self._curr.token_type in self.TYPE_TOKENS
+            tree = super()._parse_type(parse_interval, fallback_to_identifier)
+            if not typed or not isinstance(tree, exp.Cast):
+                return tree
+            written = tree.this
+            while isinstance(written, exp.Cast):
+                written = written.this
+            if written is tree.this or not isinstance(written, exp.Literal) or not written.is_string:
+                return tree
+            written.replace(exp.Cast(this=written.copy(), to=tree.args["to"]))
+            outer: exp.Expr = tree.this.pop()
+            return outer
+
         def _parse_interval(
             self, require_interval: bool = True, parse_function_unit: bool = True
         ) -> exp.Add | exp.Interval | None:

@@ -58,7 +58,7 @@ def literal(value: str, type_: SqlType, settings: Settings) -> exp.Expr:
             return timestamp_literal(parse_timestamp(value, type_, settings)[0])
         case Kind.TIMESTAMPTZ:
             moment, zone = parse_timestamp(value, type_, settings)
-            return timestamptz_literal(moment, zone or zone_of(settings.timezone))
+            return timestamptz_literal(moment, zone_of(settings.timezone) if zone is None else zone)
         case Kind.TIME:
             return typed(bigint(parse_time(value)), TIME)
         case Kind.INTERVAL:
