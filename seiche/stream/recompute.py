@@ -25,9 +25,13 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads) -> Changes | N
     names = ", ".join(f"`{field.name}`" for field in plan.columns)
     fresh = reads.scope.view(evaluate(plan, reads))
     stored = reads.exact(fragment.relation, reads.before)
+    new = f"SELECT {names}, 1 AS `_new`, 0 AS `_old` FROM {fresh}"
+    if _has_subquery_value(plan.query):
+        # Spark fails ("key not found") when it pushes a correlated subquery from one union into another, and every
+        # relation with a log is a union. A grouping between the two keeps them apart.
+        new = f"SELECT {names}, count(*) AS `_new`, 0 AS `_old` FROM {fresh} GROUP BY {names}"
     counted = (
-        f"SELECT {names}, sum(`_new`) AS `_new`, sum(`_old`) AS `_old` FROM ("
-        f"SELECT {names}, 1 AS `_new`, 0 AS `_old` FROM {fresh}"
+        f"SELECT {names}, sum(`_new`) AS `_new`, sum(`_old`) AS `_old` FROM ({new}"
         f" UNION ALL SELECT {names}, 0, 1 FROM {stored}"
         f") GROUP BY {names} HAVING sum(`_new`) <> sum(`_old`)"
     )
@@ -36,6 +40,11 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads) -> Changes | N
         f" if(`_new` > `_old`, 1, -1) AS `{OP}` FROM ({counted})"
     )
     return runtime.emit(fragment.relation, fragment.schema, _stored(reads, fragment, numbered), reads.after, small=True)
+
+
+def _has_subquery_value(query: exp.Query) -> bool:
+    """Whether a subquery stands in place of a value somewhere in the query."""
+    return any(not isinstance(node.parent, (exp.From, exp.Join)) for node in query.find_all(exp.Subquery))
 
 
 def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
