@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pyspark
 
-from benchmarks import engine_bench
+from benchmarks import engine_bench, nexmark_bench, tpch_bench
 from benchmarks.measure import Finding, machine
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("letters", nargs="*", help="which ones (a b c d e); all if none is given")
+    parser.add_argument("letters", nargs="*", help="which ones (a b c d e f h); all if none is given")
     parser.add_argument("--times", type=int, default=30, help="measured epochs for each figure")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of rows")
+    parser.add_argument("--queries", nargs="*", default=[], help="of f and h: only these (q1 q6 …)")
     options = parser.parse_args()
-    known: dict[str, Callable[[], list[Finding]]] = {
+    known: dict[str, Callable[[], Iterable[Finding]]] = {
         "a": lambda: engine_bench.one_filter_view(options.times),
         "b": lambda: engine_bench.large_join(options.times, options.scale),
         "c": lambda: engine_bench.bulk_load(options.scale),
         "d": lambda: engine_bench.chain_of_views(options.times),
         "e": lambda: engine_bench.memory(options.scale),
+        "f": lambda: tpch_bench.tpch(min(options.times, 5), options.scale, options.queries),
+        "h": lambda: nexmark_bench.nexmark(min(options.times, 3), options.scale, options.queries),
     }
     print(f"machine: {machine()}; Spark {pyspark.__version__}", flush=True)
     missed = 0
