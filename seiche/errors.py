@@ -304,7 +304,7 @@ class JobFailed(SeicheError):
     sqlstate = "58000"
 
     def __init__(self, job: int, name: str, cause: BaseException) -> None:
-        reason = cause.message if isinstance(cause, SeicheError) else str(cause) or type(cause).__name__
+        reason = cause.message if isinstance(cause, SeicheError) else _in_one_line(cause)
         detail = "Everything since the last checkpoint was undone; the database keeps its last durable state."
         hint = "Run the statement again."
         if isinstance(cause, SeicheError):
@@ -315,6 +315,13 @@ class JobFailed(SeicheError):
         self.job = job
         self.name = name
         self.cause = cause
+
+
+def _in_one_line(cause: BaseException) -> str:
+    """What a foreign exception says, without the stack that those from Java carry in their text."""
+    lines = [line for line in str(cause).splitlines() if line.strip()]
+    deepest = [line for line in lines if line.startswith("Caused by: ")]
+    return deepest[-1].removeprefix("Caused by: ") if deepest else lines[0] if lines else type(cause).__name__
 
 
 # --- ourselves ---------------------------------------------------------------------------------------
