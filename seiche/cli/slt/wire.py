@@ -11,23 +11,20 @@ import psycopg
 from psycopg import pq
 
 from seiche.cli.slt.answers import Answered, Refused
-from seiche.cli.slt.targets import SEICHE_LABEL, Thing, by_kind
+from seiche.cli.slt.targets import SEICHE_LABEL, Thing, by_kind, quoted
 from seiche.errors import SurroundingsError
 
 _CONNECT_TIMEOUT_S = 10
 
-# Names are quoted by the server itself, so that they can be put behind DROP as they are.
-_INVENTORY = """
-SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
-       quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+_KINDS = {"r": "TABLE", "p": "TABLE", "v": "VIEW", "m": "MATERIALIZED VIEW"}
+_RELATIONS = """
+SELECT c.relkind, n.nspname, c.relname
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm')
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'rw_catalog', 'pg_toast')
-UNION ALL
-SELECT 'SCHEMA', quote_ident(nspname) FROM pg_catalog.pg_namespace
-UNION ALL
-SELECT 'USER', quote_ident(rolname) FROM pg_catalog.pg_roles
 """
+_SCHEMAS = "SELECT nspname FROM pg_catalog.pg_namespace"
+_USERS = "SELECT rolname FROM pg_catalog.pg_roles"
 
 
 class WireTarget:
@@ -47,7 +44,9 @@ class WireTarget:
             raise SurroundingsError("server cannot be reached", detail=str(cause).strip()) from cause
 
     def inventory(self) -> frozenset[Thing]:
-        return frozenset(Thing(str(kind), str(name)) for kind, name in self._expect(_INVENTORY))
+        found = {Thing(_KINDS[str(row[0])], quoted(str(row[1]), str(row[2]))) for row in self._expect(_RELATIONS)}
+        found |= {Thing("SCHEMA", quoted(str(row[0]))) for row in self._expect(_SCHEMAS)}
+        return frozenset(found | {Thing("USER", quoted(str(row[0]))) for row in self._expect(_USERS)})
 
     def drop(self, things: Iterable[Thing]) -> None:
         for kind, names in by_kind(things):
