@@ -1,6 +1,6 @@
 """All 22 queries of TPC-H as views: made before the data, made after it, and right after every kind of change.
 
-SEICHE_TEST_TPCH_SCALE multiplies the number of rows.
+SEICHE_TEST_TPCH_SCALE multiplies the number of rows; SEICHE_TEST_WORKLOADS=all makes every view both ways.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ SIZES = Sizes(int(60 * _SCALE), int(150 * _SCALE), int(400 * _SCALE), int(800 * 
 
 # Over so few rows the standard parameters choose none.
 _LOOSER = {
-    "q2": ("p_size = 15", "p_size <= 25"),
-    "q8": ("p_type = 'ECONOMY ANODIZED STEEL'", "p_type LIKE 'ECONOMY%'"),
-    "q17": ("p_container = 'MED BOX'", "p_container LIKE 'MED%'"),
-    "q18": ("> 300", "> 200"),
-    "q19": ("p_brand = 'Brand#12'", "p_brand LIKE 'Brand%'"),
-}
+    "q2": {"p_size = 15": "p_size <= 25"},
+    "q8": {"p_type = 'ECONOMY ANODIZED STEEL'": "p_type LIKE 'ECONOMY%'"},
+    "q17": {"p_container = 'MED BOX'": "p_container LIKE 'MED%'"},
+    "q18": {"> 300": "> 200"},
+    "q19": {"p_brand = 'Brand#12'": "p_brand > 'Brand'", "p_size BETWEEN 1 AND 5": "p_size BETWEEN 1 AND 50",
+            "l_quantity <= 11": "l_quantity <= 50"},
+    "q20": {"LIKE 'forest%'": "LIKE '%e%'"},
+}  # fmt: skip
 
 # What is recomputed today, with the reason that EXPLAIN gives. A query that gains a rule leaves this list.
 RECOMPUTED = {
@@ -48,15 +50,17 @@ RECOMPUTED = {
 
 
 def loosened() -> dict[str, str]:
-    found = {}
-    for name, query in QUERIES.items():
-        old, new = _LOOSER.get(name, ("", ""))
-        assert old in query, f"{name} has changed: {old} is not in it"
-        found[name] = query.replace(old, new) if old else query
+    found = dict(QUERIES)
+    for name, changes in _LOOSER.items():
+        for old, new in changes.items():
+            assert old in found[name], f"{name} has changed: {old} is not in it"
+            found[name] = found[name].replace(old, new)
     return found
 
 
 VIEWS = loosened()
+# Made after the data: all of them, or every second one, to be done sooner.
+LATE_VIEWS = VIEWS if os.environ.get("SEICHE_TEST_WORKLOADS") == "all" else dict(list(VIEWS.items())[::2])
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +75,41 @@ def test_the_22_queries_are_planned_as_listed(tpch: Workload) -> None:
     assert tpch.techniques(QUERIES) == RECOMPUTED
 
 
+def test_generated_rows_keep_the_rules_of_the_benchmark(spark: SparkSession) -> None:
+    session = spark.newSession()
+    rows = Generator(session, SIZES)
+    for name in ("part", "partsupp", "orders", "lineitem"):
+        session.createDataFrame(rows.table(name).toArrow()).createOrReplaceTempView(name)
+    (kept,) = session.sql(
+        """
+        SELECT (SELECT count(*) - count(DISTINCT ps_partkey, ps_suppkey) FROM partsupp) AS repeated_pairs,
+               (SELECT count(*) FROM lineitem LEFT ANTI JOIN partsupp
+                  ON l_partkey = ps_partkey AND l_suppkey = ps_suppkey) AS lines_of_no_supplier,
+               (SELECT count(*) FROM orders WHERE o_custkey % 3 = 0) AS orders_of_those_who_never_order,
+               (SELECT count(*) FROM lineitem JOIN part ON l_partkey = p_partkey
+                  WHERE l_extendedprice <> l_quantity * p_retailprice) AS wrong_prices,
+               (SELECT count(*) FROM (
+                  SELECT max(o_totalprice) AS total, sum(l_extendedprice * (1 + l_tax) * (1 - l_discount)) AS charged,
+                         max(o_orderstatus) AS status, collect_set(l_linestatus) AS lines
+                  FROM orders JOIN lineitem ON l_orderkey = o_orderkey GROUP BY o_orderkey)
+                WHERE abs(total - charged) > 0.02 OR (status = 'P') <> (size(lines) = 2)
+                   OR (status <> 'P' AND status <> lines[0])) AS orders_unlike_their_lines
+        """
+    ).collect()
+    assert set(kept.asDict().values()) == {0}, kept
+    again = Generator(session, SIZES).orders(5, 25).toArrow()
+    assert again.equals(rows.orders(0, 25).toArrow().slice(5))
+
+
 def test_views_made_before_and_after_the_data_equal_sparks_answer_through_changes(tpch: Workload) -> None:
     rows = Generator(tpch.mirror.spark, SIZES)
     tpch.create_views("before", VIEWS)
     tpch.load({name: rows.table(name).toArrow() for name in SCHEMA})
-    tpch.create_views("after", VIEWS)
+    tpch.create_views("after", LATE_VIEWS)
 
     wrong, filled = tpch.wrong_views()
     assert not wrong
-    assert {name.removeprefix("after_") for name in filled if name.startswith("after")} == set(VIEWS)
+    assert filled == {f"before_{name}" for name in VIEWS} | {f"after_{name}" for name in LATE_VIEWS}
 
     more, old = SIZES.orders // 10, order_key(SIZES.orders // 10)
     tpch.change(
