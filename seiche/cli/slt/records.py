@@ -2,6 +2,7 @@
 
     statement ok | count N | error [pattern]      query [types] [nosort|rowsort|valuesort] [label]
     query error [pattern]                         system ok
+    let NAME, …
     include GLOB     connection NAME              skipif LABEL     onlyif LABEL
     sleep TIME       halt                         subtest NAME     hash-threshold N
     control sortmode|resultmode|substitution VALUE
@@ -118,6 +119,17 @@ class Execute:
 
 
 @dataclass(frozen=True, slots=True)
+class Let:
+    """A query of one row, whose values become variables."""
+
+    place: Place
+    names: tuple[str, ...]
+    sql: str
+    conditions: tuple[Condition, ...] = ()
+    connection: str = DEFAULT_CONNECTION
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """A command for the shell; `output` is None where only its exit code counts."""
 
@@ -176,7 +188,9 @@ class SetHashThreshold:
     values: int
 
 
-Record = Execute | System | Sleep | Halt | Include | SetSortMode | SetResultMode | SetSubstitution | SetHashThreshold
+Record = (
+    Execute | Let | System | Sleep | Halt | Include | SetSortMode | SetResultMode | SetSubstitution | SetHashThreshold
+)
 
 
 def read_file(path: Path) -> list[Record]:
@@ -218,6 +232,8 @@ def _under(record: Record, conditions: tuple[Condition, ...]) -> Record:
                 record.connection,
                 record.retry,
             )
+        case Let():
+            return Let(record.place, record.names, record.sql, conditions + record.conditions, record.connection)
         case System():
             return System(record.place, record.command, record.output, conditions + record.conditions, record.retry)
         case Sleep():
@@ -256,6 +272,8 @@ class _Parser:
                 yield self._statement(rest, retry, place)
             case ["query", *rest]:
                 yield self._query(rest, retry, place)
+            case ["let", *names]:
+                yield self._let(" ".join(names), place)
             case ["system", "ok"]:
                 command, delimited = self._sql(place)
                 output = self._block() if delimited else None
@@ -308,15 +326,23 @@ class _Parser:
             return self._execute(place, sql, self._error_text(failure, place) if delimited else failure, retry)
         sort: SortMode | None = None
         rest = list(words[1:])  # the letters for types say nothing that the text of the values does not
-        if rest:
-            if rest[0] not in _SORT_MODES:
-                raise _wrong(place, f'"{rest[0]}" is not a sort mode', "There are nosort, rowsort and valuesort.")
+        if rest and rest[0] in _SORT_MODES:
             sort = _SORT_MODES[rest.pop(0)]
         if len(rest) > 1:
             raise _wrong(place, f'"{rest[1]}" is not expected here')
         sql, delimited = self._sql(place)
         lines = tuple(self._until_blank()) if delimited else ()
         return self._execute(place, sql, Answers(lines, sort, rest[0] if rest else None), retry)
+
+    def _let(self, names: str, place: Place) -> Let:
+        split = tuple(name.strip() for name in names.strip("() ").split(","))
+        if not all(_VARIABLE.fullmatch(name) for name in split):
+            raise _wrong(place, f'"{names}" does not name variables', "Write let a, b.")
+        sql, delimited = self._sql(place)
+        if delimited:
+            raise _wrong(place, "let has no results")
+        connection, self._connection = self._connection, DEFAULT_CONNECTION
+        return Let(place, split, sql, self._taken(), connection)
 
     def _execute(self, place: Place, sql: str, expect: Expectation, retry: Retry) -> Execute:
         connection, self._connection = self._connection, DEFAULT_CONNECTION
@@ -370,6 +396,7 @@ class _Parser:
 
 # --- words -----------------------------------------------------------------------------------------------
 
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|ns|s|m|h)")
 _UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SQLSTATE = re.compile(r"\(([0-9A-Z]{5})\)")

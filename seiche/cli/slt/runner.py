@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import assert_never
 
 from seiche.cli.slt import records
-from seiche.cli.slt.answers import IGNORE, Mismatch, Rules, compare
+from seiche.cli.slt.answers import IGNORE, Mismatch, Refused, Rules, compare
 from seiche.cli.slt.substitution import substitute
 from seiche.cli.slt.targets import Connection, Target
 from seiche.errors import SeicheError
@@ -84,6 +84,7 @@ class _Run:
         self._connections: dict[str, Connection] = {}
         self._rules = Rules()
         self._substituting = False
+        self._bound: dict[str, str] = {}
         self._closing = ExitStack()
         self._folder: str | None = None
 
@@ -99,7 +100,7 @@ class _Run:
                 self._report.skipped += 1
                 continue
             match record:
-                case records.Execute() | records.System():
+                case records.Execute() | records.System() | records.Let():
                     failure = self._tried(record)
                     if failure is None:
                         self._report.passed += 1
@@ -128,8 +129,11 @@ class _Run:
         conditions: tuple[records.Condition, ...] = getattr(record, "conditions", ())
         return any(condition.wanted != (condition.label in self._labels) for condition in conditions)
 
-    def _tried(self, record: records.Execute | records.System) -> Failure | None:
+    def _tried(self, record: records.Execute | records.System | records.Let) -> Failure | None:
         """Runs a record, again if it says so; the last failure, or None."""
+        if isinstance(record, records.Let):
+            mismatch = self._bind(record)
+            return Failure(record.place, record.sql, mismatch) if mismatch else None
         failure = self._once(record)
         for _ in range(record.retry.times):
             if failure is None:
@@ -151,6 +155,20 @@ class _Run:
         mismatch = compare(record.expect, self._connection(record.connection).run(sql), self._rules)
         return Failure(record.place, sql, mismatch) if mismatch else None
 
+    def _bind(self, record: records.Let) -> Mismatch | None:
+        try:
+            sql = substitute(record.sql, self._variables()) if self._substituting else record.sql
+        except SeicheError as error:
+            return Mismatch("variables with values", error.message)
+        outcome = self._connection(record.connection).run(sql)
+        if isinstance(outcome, Refused):
+            return Mismatch("success", str(outcome))
+        rows = outcome.rows or ()
+        if len(rows) != 1 or len(rows[0]) != len(record.names):
+            return Mismatch(f"one row of {len(record.names)} values", f"{len(rows)} rows")
+        self._bound |= {name: value or "" for name, value in zip(record.names, rows[0], strict=True)}
+        return None
+
     def _connection(self, name: str) -> Connection:
         if name not in self._connections:
             self._connections[name] = self._target.connect()
@@ -158,7 +176,7 @@ class _Run:
         return self._connections[name]
 
     def _variables(self) -> dict[str, str]:
-        return {**self._options.environment, **self._own_variables()}
+        return {**self._options.environment, **self._own_variables(), **self._bound}
 
     def _own_variables(self) -> dict[str, str]:
         if self._folder is None:

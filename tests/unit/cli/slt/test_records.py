@@ -30,6 +30,10 @@ def test_a_query_has_lines_below_its_delimiter() -> None:
     assert record.expect == Answers(("1 Aurora", "2 NULL"), SortMode.ROWSORT, "first")
 
 
+def test_a_label_may_stand_without_a_sort_mode() -> None:
+    assert one("query I first\nSELECT 1\n----\n1\n").expect == Answers(("1",), None, "first")
+
+
 def test_a_query_without_lines_expects_none() -> None:
     assert one("query I\nSELECT 1 WHERE false\n").expect == Answers(())
     assert one("query\nSELECT 1 WHERE false\n----\n").expect == Answers(())
@@ -105,7 +109,9 @@ def test_controls_sleep_halt_and_system() -> None:
         ("statement\nSELECT 1", "h:1: a statement is"),
         ("statement ok\nSELECT 1\n----\n1", "has no results"),
         ("statement count many\nSELECT 1", "not a number"),
-        ("query I sideways\nSELECT 1", "not a sort mode"),
+        ("query I a b\nSELECT 1", "not expected"),
+        ("let 1\nSELECT 1", "does not name variables"),
+        ("let a\nSELECT 1\n----\n1", "let has no results"),
         ("query I rowsort a b\nSELECT 1", "not expected"),
         ("statement error (\nSELECT 1", "regular expression"),
         ("statement error x\nSELECT 1\n----\nx", "told twice"),

@@ -145,6 +145,16 @@ def test_variables_are_replaced_only_after_they_were_turned_on(tmp_path: Path, t
     assert 'variable "tide" has no value' in report_text(report)
 
 
+def test_let_keeps_the_values_of_a_row_as_variables(tmp_path: Path, target: SqliteTarget) -> None:
+    text = (
+        "control substitution on\n\nlet ship, tons\nSELECT 'Aurora', 5\n\n"
+        "let twice\nSELECT $tons * 2\n\nquery TI\nSELECT '$ship', $twice\n----\nAurora 10\n"
+    )
+    assert run(tmp_path, target, text).ok
+    for wrong in ("SELECT 1, 2", "SELECT 1 WHERE false", "SELECT nonsense", "SELECT $none"):
+        assert not run(tmp_path, target, f"control substitution on\nlet a\n{wrong}\n").ok
+
+
 def test_system_commands_run_only_when_allowed(tmp_path: Path, target: SqliteTarget) -> None:
     file = tmp_path / "made"
     text = f"system ok\ntouch {file} && echo done\n----\ndone\n"
