@@ -5,9 +5,12 @@
                 a filter and projection). Nested ones are merged into one, so an inner join is always n-ary
     UnionAll    the rows of all inputs, which have the same fields
     Aggregate   groups of the input, one row each
-    Recompute   anything else: a whole query that is evaluated anew, with the reason why
+    Keyed       a query over its inputs that falls apart by a key: what it gives for one value of the key depends on
+                the inputs' rows with that value alone. Outer joins, semi joins, windows, aggregates without a state
+    TopN        the first rows of the input in an order
+    Recompute   anything else: a query that is evaluated anew, with the reason why
 
-Expressions are sqlglot trees in Spark's dialect, bound and typed already. Inside a Select, a column is named
+Expressions are sqlglot trees in Spark's dialect, bound and typed already. Inside a Select or a Keyed, a column is named
 `l<i>.<field>`: field of input number i. Inside an Aggregate's items, columns are the names of its keys and
 calls. Every node has a stream key among its fields; `make_*` add hidden fields where the key needs them.
 """
@@ -127,6 +130,54 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
+class Keyed:
+    """A query over tables `l0`, `l1` … whose answer is the union of its answers for each value of a key.
+
+    `keys` names, for each input, the fields that hold the key, and `partition` the output columns that carry it.
+    Keys are compared null-safely. Without any key all rows belong together and `reason` says why.
+    """
+
+    title: str
+    inputs: tuple[Plan, ...]
+    keys: tuple[tuple[str, ...], ...]
+    body: exp.Query
+    columns: tuple[Field, ...]
+    partition: tuple[str, ...]
+    key: tuple[str, ...]
+    shown: tuple[tuple[str, exp.Expr], ...] = ()  # what EXPLAIN tells: a word, and an expression over inputs or columns
+    reason: Reason | None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class SortField:
+    name: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopN:
+    """The input's rows number `offset` + 1 to `offset` + `limit`; rows that are equal in `order` go by the stream key."""
+
+    input: Plan
+    order: tuple[SortField, ...]
+    limit: int
+    offset: int = 0
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.input.key
+
+
+@dataclass(frozen=True, slots=True)
 class Recompute:
     """A query in Spark's dialect whose tables are named `r<relation>`."""
 
@@ -146,7 +197,7 @@ class Recompute:
         return tuple(field.name for field in self.fields)
 
 
-Plan = Scan | Select | UnionAll | Aggregate | Recompute
+Plan = Scan | Select | UnionAll | Aggregate | Keyed | TopN | Recompute
 
 
 def stored_schema(plan: Plan, *, append_only: bool = False) -> RelationSchema:
@@ -167,13 +218,27 @@ def scans(plan: Plan) -> Iterator[Scan]:
     match plan:
         case Scan():
             yield plan
-        case Select() | UnionAll():
+        case Select() | UnionAll() | Keyed():
             for child in plan.inputs:
                 yield from scans(child)
-        case Aggregate():
+        case Aggregate() | TopN():
             yield from scans(plan.input)
         case Recompute():
             return
+
+
+def recomputed(plan: Plan) -> tuple[Reason, ...]:
+    """Why parts of the plan are evaluated in full; parts without inputs never are again."""
+    match plan:
+        case Scan():
+            return ()
+        case Select() | UnionAll() | Keyed():
+            own = (plan.reason,) if isinstance(plan, Keyed) and plan.reason is not None else ()
+            return own + tuple(reason for child in plan.inputs for reason in recomputed(child))
+        case Aggregate() | TopN():
+            return recomputed(plan.input)
+        case Recompute():
+            return (plan.reason,) if plan.relations or plan.time_driven else ()
 
 
 def is_append_only(plan: Plan) -> bool:
@@ -183,7 +248,7 @@ def is_append_only(plan: Plan) -> bool:
             return plan.schema.append_only
         case Select() | UnionAll():
             return all(is_append_only(child) for child in plan.inputs)
-        case Aggregate() | Recompute():
+        case Aggregate() | Keyed() | TopN() | Recompute():
             return False
 
 
@@ -204,9 +269,24 @@ def rewrite_columns(expr: exp.Expr, replace: Callable[[exp.Column], exp.Expr]) -
     """A copy of an expression with its columns replaced."""
 
     def visit(node: exp.Expr) -> exp.Expr:
-        return replace(node) if isinstance(node, exp.Column) else node
+        return replace(node) if isinstance(node, exp.Column) and not is_variable(node) else node
 
     return expr.copy().transform(visit, copy=False)
+
+
+def columns_in(expr: exp.Expr) -> Iterator[exp.Column]:
+    """The columns of an expression, without the variables of its lambdas."""
+    return (column for column in expr.find_all(exp.Column) if not is_variable(column))
+
+
+def is_variable(column: exp.Column) -> bool:
+    """Whether it is a variable of a lambda around it; such a one looks like a column without a table."""
+    above = None if column.table else column.parent
+    while above is not None:
+        if isinstance(above, exp.Lambda) and any(each.name == column.name for each in above.expressions):
+            return True
+        above = above.parent
+    return False
 
 
 def make_select(
@@ -325,6 +405,19 @@ def with_names(plan: Plan, names: Sequence[str]) -> Plan:
             return replace(plan, items=items, key=key)
         case UnionAll():
             return replace(plan, inputs=tuple(with_names(child, names) for child in plan.inputs), key=key)
+        case Keyed():
+            body = exp.select(
+                *(
+                    exp.alias_(own_column(field.name), exp.to_identifier(renamed(field).name, quoted=True))
+                    for field in plan.columns
+                )
+            ).from_(plan.body.subquery("q"))
+            partition = tuple(new.get(name, name) for name in plan.partition)
+            columns = tuple(renamed(field) for field in plan.columns)
+            return replace(plan, body=body, columns=columns, partition=partition, key=key)
+        case TopN():
+            order = tuple(replace(each, name=new.get(each.name, each.name)) for each in plan.order)
+            return replace(plan, input=with_names(plan.input, names), order=order)
         case Recompute():
             shown = [exp.alias_(own_column(old), exp.to_identifier(new[old], quoted=True)) for old in visible]
             query = exp.select(*shown).from_(plan.query.subquery("q"))

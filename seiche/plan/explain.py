@@ -25,15 +25,18 @@ from seiche.plan.algebra import (
     Field,
     Function,
     Item,
+    Keyed,
     Plan,
     Recompute,
     Scan,
     Select,
+    TopN,
     UnionAll,
     input_index,
     rewrite_columns,
 )
 from seiche.plan.fragments import Fragment
+from seiche.plan.keyed import meaning
 from seiche.plan.state import COUNT, group_state
 from seiche.sql.aggregates import AggregateCall, aggregate, is_aggregate_node
 from seiche.sql.nodes import Settings
@@ -148,6 +151,10 @@ class _Reader:
                 return self._union(plan)
             case Aggregate():
                 return self._aggregate(plan)
+            case Keyed():
+                return self._keyed(plan)
+            case TopN():
+                return self._top(plan)
             case Recompute():
                 return self._recompute(plan)
 
@@ -228,15 +235,60 @@ class _Reader:
         }
         return _Shown(node, "groups", fields, meanings, spellings)
 
+    def _keyed(self, plan: Keyed) -> _Shown:
+        inputs = _told_apart([self.read(child) for child in plan.inputs])
+        columns = _columns(inputs, qualified=len(inputs) > 1)
+        own = {field.name: _column(field) for field in plan.fields}
+        if plan.reason is not None:
+            technique = f"recompute ({plan.reason.code}): {plan.reason.sentence}"
+        else:
+            sides = []
+            for index, keys in enumerate(plan.keys):
+                sides.append(", ".join(_sql(columns[f"l{index}.{key}"]) for key in keys))
+            technique = f"affected keys: {' = '.join(dict.fromkeys(sides))}"
+
+        def shown(expr: exp.Expr) -> exp.Expr:
+            return rewrite_columns(expr, lambda column: columns.get(f"{column.table}.{column.name}", column).copy())
+
+        meanings = {field.name: shown(meaning(plan.body, field.name)) for field in plan.fields}
+        details = [f"{word}: {_condition(shown(expr), ())}" for word, expr in plan.shown]
+        outputs = [(field.name, _sql(meanings[field.name])) for field in plan.fields if not field.hidden]
+        details.append(f"output: {', '.join(n if n == value else f'{n} = {value}' for n, value in outputs)}")
+        details.append("state: its own rows, looked up by the key" if plan.partition else "state: its own rows")
+        key = tuple(name if name in own and not name.startswith("_") else _sql(meanings[name]) for name in plan.key)
+        children = tuple(each.node for each in inputs)
+        return _Shown(Node(plan.title, technique, key, tuple(details), children), "rows", own, meanings)
+
+    def _top(self, plan: TopN) -> _Shown:
+        below = self.read(plan.input)
+        own = {field.name: _column(field) for field in plan.fields}
+        order = [f"{_top_word(below, each.name)}{' desc' if each.descending else ''}" for each in plan.order]
+        details = [f"order by: {', '.join(order)}"] if order else []
+        details.append(f"rows: {plan.limit}" + (f" after {plan.offset}" if plan.offset else ""))
+        technique = (
+            f"change rule: counted off from the {plan.limit + plan.offset} rows below"
+            if plan.offset
+            else "change rule: changes are sorted into the stored rows; affected keys: the input is sorted anew when more "
+            "of them leave than others take their places"
+        )
+        return _Shown(Node("Top", technique, plan.key, tuple(details), (below.node,)), "rows", own, own)
+
     def _recompute(self, plan: Recompute) -> _Shown:
         columns = {field.name: _column(field) for field in plan.fields}
         children = (Node(f"Scan {self._name_of(each)}", "whole relation", (), ()) for each in plan.relations)
         technique = f"recompute ({plan.reason.code}): {plan.reason.sentence}"
+        if not plan.relations and not plan.time_driven:
+            technique = f"constant: {plan.reason.sentence}"
         details = ["merged by the difference of all rows"]
         if plan.time_driven:
             details.append("evaluated at every barrier, since its answer changes with the clock")
         node = Node("Recompute", technique, plan.key, tuple(details), tuple(children))
         return _Shown(node, "rows", columns, columns)
+
+
+def _top_word(below: _Shown, name: str) -> str:
+    """A sort column as the user wrote it; hidden ones have no name of their own."""
+    return _sql(below.meanings[name], below.spellings) if name.startswith("_") else name
 
 
 def _told_apart(inputs: list[_Shown]) -> list[_Shown]:
@@ -265,6 +317,8 @@ def _columns(inputs: Sequence[_Shown], *, qualified: bool) -> dict[str, exp.Expr
 def _hidden(shown: _Shown, field: Field) -> str:
     if shown.node.operator == "Recompute":
         return "number of the row among equal ones"
+    if field.name == "_n":
+        return "number of the copy"
     if field.name == "_branch":
         return "number of the branch"
     return _sql(shown.meanings[field.name], shown.spellings)

@@ -2,9 +2,11 @@
 
     linear      a Select or UnionAll over stored relations: changes are mapped and joined
     aggregate   an Aggregate over a linear plan: changes of groups, merged with the groups' stored state
-    recompute   the whole query is evaluated anew and the difference merged
+    keyed       a Keyed over linear plans: evaluated anew for the keys that the changes mention
+    top         a TopN over a linear plan
+    recompute   a query is evaluated anew and the difference merged
 
-An Aggregate below another operator becomes a fragment of its own with an internal relation, so that what reads
+Whatever is not linear and stands below another operator becomes a fragment of its own with an internal relation, so that what reads
 it finds both its changes and its rows in storage. The order of fragments is the order in which they run, and it
 is the same whenever the same plan is cut: ids of internal relations can be handed in again at recovery.
 """
@@ -17,10 +19,12 @@ from dataclasses import dataclass, replace
 from seiche.model import RelationId, RelationSchema
 from seiche.plan.algebra import (
     Aggregate,
+    Keyed,
     Plan,
     Recompute,
     Scan,
     Select,
+    TopN,
     UnionAll,
     is_append_only,
     scans,
@@ -51,22 +55,22 @@ def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) 
         fragments.append(Fragment(relation, shape, node))
         return Scan(relation, shape)
 
-    def below(node: Plan) -> Plan:
-        """The node with every Aggregate under it stored; an Aggregate itself is stored too."""
+    def over_stored(node: Plan) -> Plan:
+        """The node with everything under it linear over stored relations."""
         match node:
             case Scan() | Recompute():
                 return node
-            case Select() | UnionAll():
+            case Select() | UnionAll() | Keyed():
                 return replace(node, inputs=tuple(below(child) for child in node.inputs))
-            case Aggregate():
-                lowered = replace(node, input=below(node.input))
-                return store(lowered, new_internal())
+            case Aggregate() | TopN():
+                return replace(node, input=below(node.input))
 
-    match plan:
-        case Aggregate():
-            store(replace(plan, input=below(plan.input)), target)
-        case _:
-            store(below(plan), target)
+    def below(node: Plan) -> Plan:
+        """The node as an input: linear ones stay, any other is stored."""
+        lowered = over_stored(node)
+        return lowered if isinstance(lowered, (Scan, Select, UnionAll)) else store(lowered, new_internal())
+
+    store(over_stored(plan), target)
     return tuple(fragments)
 
 

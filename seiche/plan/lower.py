@@ -1,26 +1,28 @@
 """From a bound query to a plan.
 
-Recognises the shapes that have a change rule and lowers them to the algebra; anything else ends as one
-Recompute node for the whole query, with the reason. Nothing is refused here.
+A query block is lowered clause by clause, in SQL's own order: FROM, WHERE, GROUP BY, HAVING, window functions, SELECT,
+DISTINCT, ORDER BY with LIMIT. What has no rule ends as a Recompute of the smallest query around it that stands for
+itself, with the reason. Nothing is refused here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.model import RelationId, RelationSchema
+from seiche.model import RelationId
 from seiche.plan.algebra import (
     Aggregate,
-    Call,
     Field,
-    Function,
     Item,
+    Keyed,
     Plan,
     Reason,
     Recompute,
     Scan,
+    SortField,
+    TopN,
     input_column,
     make_aggregate,
     make_select,
@@ -28,325 +30,286 @@ from seiche.plan.algebra import (
     own_column,
     rewrite_columns,
 )
+from seiche.plan.grouping import aggregates, distinct, group, grouping_sets
+from seiche.plan.keyed import keyed, table, tidy
+from seiche.plan.reasons import NotIncremental
+from seiche.plan.rows import Rows, over, split, type_of, typed_as, unique
+from seiche.plan.setops import except_or_intersect
+from seiche.plan.sources import Schemas, Sources
+from seiche.plan.subqueries import Lowering, filter_by, holds_subquery, is_correlated, with_values
+from seiche.plan.windows import evaluate, windows_in
 from seiche.sql.bind import BoundQuery
-from seiche.types import BIGINT, SMALLINT, SqlType
+from seiche.sql.expressions import NOW
 
-
-class _NotIncremental(Exception):
-    """Raised inside lowering when a construct has no change rule."""
-
-    def __init__(self, code: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.reason = Reason(code, sentence)
-
-
-Schemas = Mapping[RelationId, RelationSchema]
-
-_CORE: dict[type[exp.Expr], Function] = {
-    exp.Sum: Function.SUM,
-    exp.Min: Function.MIN,
-    exp.Max: Function.MAX,
-    exp.LogicalAnd: Function.BOOL_AND,
-    exp.LogicalOr: Function.BOOL_OR,
-}
+# As many rows a TopN keeps at most, since each step looks at all of them.
+TOP_ROWS_MAX = 10_000
 
 
 def lower(query: BoundQuery, schemas: Schemas) -> Plan:
     """The plan of a bound query; its visible fields are named and ordered as the query's columns."""
-    try:
-        if query.uses_now:
-            raise _NotIncremental("time", "The query reads the clock with now().")
-        plan = _query(query.ast, schemas)
-    except _NotIncremental as stop:
-        return Recompute(
-            query.ast,
-            tuple(sorted(RelationId(each) for each in query.relations)),
-            tuple(Field(column.alias, column.type) for column in query.columns),
-            stop.reason,
-            time_driven=query.uses_now,
-        )
+    columns = tuple(Field(column.alias, column.type) for column in query.columns)
+    plan = _Planner(schemas).part(query.ast, columns)
     if isinstance(plan, Scan):
         plan = make_select([plan], [], [Item(f, input_column(0, f.name)) for f in plan.fields if not f.hidden])
     return plan
 
 
-def _query(ast: exp.Expr, schemas: Schemas) -> Plan:
-    match ast:
-        case exp.Subquery():
-            return _query(ast.this, schemas)
-        case exp.Union():
-            return _union(ast, schemas)
-        case exp.SetOperation():
-            raise _NotIncremental("set_operation", f"{type(ast).__name__.upper()} has no change rule yet.")
-        case exp.Select():
-            return _select(ast, schemas)
-        case _:
-            raise _NotIncremental("shape", f"{type(ast).__name__} has no change rule yet.")
+class _Planner:
+    def __init__(self, schemas: Schemas) -> None:
+        self._sources = Sources(schemas, self.part, self._with_values)
+        self._lowering = Lowering(self._block, self.part)
+
+    def part(self, ast: exp.Expr, columns: Sequence[Field] | None = None) -> Plan:
+        """The plan of a query that stands for itself: recomputed if it has to be, and if it can be."""
+        try:
+            if not _relations(ast) and not _reads_clock(ast):
+                raise NotIncremental("constant", "The query reads no relation, so it never changes.")
+            return self._query(ast)
+        except NotIncremental as stop:
+            if is_correlated(ast):
+                raise
+            found = tuple(columns) if columns is not None else tuple(_output(each) for each in _projections(ast))
+            clock = _reads_clock(ast)
+            return Recompute(ast, _relations(ast), found, stop.reason, time_driven=clock)
+
+    def _query(self, ast: exp.Expr) -> Plan:
+        match ast:
+            case exp.Subquery():
+                return self.part(ast.this)
+            case exp.SetOperation():
+                return self._set_operation(ast)
+            case exp.Select():
+                return self._select(ast)
+            case _:
+                raise NotIncremental("shape", f"{type(ast).__name__} has no rule.")
+
+    def _set_operation(self, ast: exp.SetOperation) -> Plan:
+        if ast.args.get("with_") or ast.args.get("with"):
+            raise NotIncremental("with", "The query keeps a WITH clause.")
+        sides = [side.unnest() if isinstance(side, exp.Subquery) else side for side in (ast.left, ast.right)]
+        branches = [self.part(side) for side in sides]
+        plan: Plan
+        if isinstance(ast, exp.Union):
+            plan = make_union(branches)
+            if ast.args.get("distinct"):
+                plan = distinct(plan)
+        else:
+            plan = except_or_intersect(
+                branches, is_except=isinstance(ast, exp.Except), every=not ast.args.get("distinct")
+            )
+        if not ast.args.get("limit") and not ast.args.get("offset"):
+            return plan
+        visible = [field for field in plan.fields if not field.hidden]
+        names = {_bare(field): field for field in visible}
+        return self._limited(ast, over(plan, names), [(field, _bare(field)) for field in visible], {})
+
+    # --- SELECT --------------------------------------------------------------------------------------
+
+    def _select(self, ast: exp.Select) -> Plan:
+        for clause, (code, sentence) in _REFUSED_CLAUSES.items():
+            if ast.args.get(clause):
+                raise NotIncremental(code, sentence)
+        if any(_reads_clock(each) for each in _own_expressions(ast)):
+            raise NotIncremental("time", "The query reads the clock with now().")
+        sets = grouping_sets(ast)
+        if sets is not None:
+            return make_union([self._select(each) for each in sets])
+        where = ast.args.get("where")
+        conditions = split(where.this) if where is not None else []
+        outputs = [(_output(each), each.unalias()) for each in ast.expressions]
+        by_name = {_bare(field): value for field, value in outputs}
+        limited = bool(ast.args.get("limit") or ast.args.get("offset"))
+        order = _order(ast, by_name) if limited else []
+        having = _having(ast)
+        shown = [value for _, value in outputs]
+        asked = [*shown, *order, *having]
+        if ast.args.get("group") is not None or having or any(aggregates(each) for each in asked):
+            rows = self._groups(ast, conditions, asked)
+        else:
+            rows = self._block(ast, conditions, asked)
+        rows = self._conditions(rows, having, [*shown, *order])
+        rows = self._with_values(rows, _outside_windows([*shown, *order]), [*shown, *order])
+        windows = windows_in([*shown, *order])
+        if windows:
+            rows = evaluate(rows, windows, [*shown, *order])
+        is_distinct = ast.args.get("distinct") is not None
+        if limited and not is_distinct:
+            return self._limited(ast, rows, outputs, by_name)
+        plan = _finished(rows, outputs)
+        if not is_distinct:
+            return plan
+        unique_rows = distinct(plan)
+        if not limited:
+            return unique_rows
+        names = {_bare(field): field for field, _ in outputs}
+        return self._limited(ast, over(unique_rows, names), [(f, _bare(f)) for f, _ in outputs], {})
+
+    def _block(self, ast: exp.Select, conditions: Sequence[exp.Expr], remaining: Sequence[exp.Expr]) -> Rows:
+        """FROM with conditions on it; afterwards what `remaining` asks for is known."""
+        left = list(conditions)
+        rows = self._sources.rows(ast, left, remaining)
+        return self._conditions(rows, left, remaining)
+
+    def _conditions(self, rows: Rows, conditions: Sequence[exp.Expr], remaining: Sequence[exp.Expr]) -> Rows:
+        parts = [each for condition in conditions for each in split(condition)]
+        for each in parts:
+            if not holds_subquery(each):
+                rows.filter(each)
+        return filter_by(rows, [each for each in parts if holds_subquery(each)], remaining, self._lowering)
+
+    def _with_values(self, rows: Rows, roots: Sequence[exp.Expr], remaining: Sequence[exp.Expr]) -> Rows:
+        return with_values(rows, roots, remaining, self._lowering)
+
+    def _groups(self, ast: exp.Select, conditions: Sequence[exp.Expr], asked: Sequence[exp.Expr]) -> Rows:
+        clause = ast.args.get("group")
+        keys = [each.unnest() for each in clause.expressions] if clause is not None else []
+        inside = [*keys, *(call for each in asked for call in aggregates(each))]
+        rows = self._block(ast, conditions, inside)
+        rows = self._with_values(rows, [each for each in inside if holds_subquery(each)], inside)
+        return group(rows, keys, asked)
+
+    # --- ORDER BY with LIMIT -------------------------------------------------------------------------
+
+    def _limited(
+        self,
+        ast: exp.Query,
+        rows: Rows,
+        outputs: Sequence[tuple[Field, exp.Expr]],
+        by_name: dict[exp.Expr, exp.Expr],
+    ) -> Plan:
+        limit, offset = _number(ast, "limit"), _number(ast, "offset") or 0
+        clause = ast.args.get("order")
+        shown = list(outputs)
+        names = {value: field.name for field, value in outputs}
+        order: list[SortField] = []
+        for number, each in enumerate(clause.expressions if clause is not None else ()):
+            value = _spelled(each.this, by_name)
+            if value not in names:
+                names[value] = f"_o{number}"
+                shown.append((Field(names[value], type_of(each.this), hidden=True), value))
+            order.append(SortField(names[value], bool(each.args.get("desc")), bool(each.args.get("nulls_first"))))
+        source = _finished(rows, shown)
+        if isinstance(source, Aggregate):  # the first groups are stored without their state
+            source = make_select([source], [], [Item(f, input_column(0, f.name)) for f in source.fields])
+        if limit is None or limit + offset > TOP_ROWS_MAX:
+            return _recomputed_top(source, order, limit, offset)
+        top = TopN(source, tuple(order), limit + offset)
+        return TopN(top, tuple(order), limit, offset) if offset else top
 
 
-def _union(ast: exp.Union, schemas: Schemas) -> Plan:
-    if ast.args.get("with_") or ast.args.get("with"):
-        raise _NotIncremental("with", "The query keeps a WITH clause.")
-    _no_limit(ast)
-    branches: list[Plan] = []
-    for side in (ast.left, ast.right):
-        inner = side.unnest() if isinstance(side, exp.Subquery) else side
-        branches.append(_query(inner, schemas))
-    union = make_union(branches)
-    if ast.args.get("distinct"):
-        return _distinct(union)
-    return union
+def _recomputed_top(source: Plan, order: Sequence[SortField], limit: int | None, offset: int) -> Plan:
+    """Too many rows to keep, or all but some: sorted anew at each change."""
+    columns = [exp.alias_(input_column(0, f.name), exp.to_identifier(f.name, quoted=True)) for f in source.fields]
+    body = exp.Select(expressions=columns).from_(table(0), copy=False)
+    keys = [(each.name, each.descending, each.nulls_first) for each in order]
+    keys += [(name, False, True) for name in source.key]
+    ordering = [
+        exp.Ordered(this=input_column(0, name), desc=descending, nulls_first=first) for name, descending, first in keys
+    ]
+    body.set("order", exp.Order(expressions=ordering))
+    if limit is not None:
+        body.set("limit", exp.Limit(expression=exp.Literal.number(limit)))
+    if offset:
+        body.set("offset", exp.Offset(expression=exp.Literal.number(offset)))
+    what = "OFFSET without LIMIT" if limit is None else f"LIMIT beyond {TOP_ROWS_MAX} rows"
+    reason = Reason("limit", f"{what} is sorted anew.")
+    return keyed("Limit", [source], [[]], body, source.fields, partition=[], key=source.key, reason=reason)
 
 
-def _distinct(plan: Plan) -> Aggregate:
-    visible = [field for field in plan.fields if not field.hidden]
-    return make_aggregate(plan, visible, [], [Item(field, own_column(field.name)) for field in visible])
+def _finished(rows: Rows, outputs: Sequence[tuple[Field, exp.Expr]]) -> Plan:
+    """The output of a block. A bare Aggregate computes it itself; a Keyed takes it into its query."""
+    items = [Item(field, rows.resolve(value)) for field, value in outputs]
+    if len(rows.inputs) == 1 and isinstance(rows.inputs[0], Aggregate) and not rows.conjuncts:
+        groups = rows.inputs[0]
 
+        def own(column: exp.Column) -> exp.Expr:
+            return typed_as(own_column(column.name), column)
 
-def _no_limit(ast: exp.Query) -> None:
-    if ast.args.get("limit") or ast.args.get("offset"):
-        raise _NotIncremental("limit", "LIMIT and OFFSET have no change rule yet.")
+        if all(isinstance(each.expr, exp.Column) and each.expr.name == each.field.name for each in groups.items):
+            plain = [Item(item.field, rewrite_columns(item.expr, own)) for item in items]
+            return make_aggregate(groups.input, groups.keys, groups.calls, plain, total=groups.total)
+    return tidy(make_select(rows.inputs, rows.conjuncts, items))
 
 
 _REFUSED_CLAUSES = {
-    "laterals": ("lateral", "LATERAL has no change rule yet."),
-    "windows": ("window", "Window functions have no change rule yet."),
-    "qualify": ("window", "QUALIFY has no change rule yet."),
+    "laterals": ("lateral", "LATERAL VIEW has no rule."),
+    "windows": ("window", "A named window was not expanded."),
+    "qualify": ("window", "QUALIFY has no rule."),
     "with_": ("with", "The query keeps a WITH clause."),
     "with": ("with", "The query keeps a WITH clause."),
-    "pivots": ("pivot", "PIVOT has no change rule."),
+    "pivots": ("pivot", "PIVOT has no rule."),
 }
-
-
-def _select(ast: exp.Select, schemas: Schemas) -> Plan:
-    _no_limit(ast)
-    for clause, (code, sentence) in _REFUSED_CLAUSES.items():
-        if ast.args.get(clause):
-            raise _NotIncremental(code, sentence)
-    distinct = ast.args.get("distinct")
-    inputs, places, conjuncts = _sources(ast, schemas)
-    where = ast.args.get("where")
-    if where is not None:
-        conjuncts.extend(_split(where.this))
-    for root in (*ast.expressions, *conjuncts, *_having(ast)):
-        _check_expression(root)
-
-    def place(column: exp.Column) -> exp.Expr:
-        return _typed(input_column(places[column.table], column.name), column)
-
-    bound = [rewrite_columns(each, place) for each in conjuncts]
-    if ast.args.get("group") is not None or any(_aggregates(root) for root in (*ast.expressions, *_having(ast))):
-        plan = _aggregate(ast, inputs, bound, place)
-    else:
-        items = [Item(_output(each), rewrite_columns(each.unalias(), place)) for each in ast.expressions]
-        plan = make_select(inputs, bound, items)
-    return _distinct(plan) if distinct is not None else plan
 
 
 def _having(ast: exp.Select) -> list[exp.Expr]:
     having = ast.args.get("having")
-    return [having.this] if having is not None else []
+    return split(having.this) if having is not None else []
 
 
-def _sources(ast: exp.Select, schemas: Schemas) -> tuple[list[Plan], dict[str, int], list[exp.Expr]]:
-    """The inputs of a FROM clause, where each alias is found among them, and the join conditions."""
-    start = ast.args.get("from_") or ast.args.get("from")
-    if start is None:
-        raise _NotIncremental("constant", "The query has no FROM clause.")
-    sources = [start.this]
-    conditions: list[exp.Expr] = []
-    for join in ast.args.get("joins") or ():
-        if join.side or join.kind not in ("", "INNER", "CROSS") or join.method:
-            name = " ".join(part for part in (join.method, join.side, join.kind) if part).upper() or "JOIN"
-            raise _NotIncremental("outer_join", f"{name} JOIN has no change rule yet.")
-        if join.args.get("using"):
-            raise _NotIncremental("using", "USING was not expanded.")
-        sources.append(join.this)
-        if join.args.get("on") is not None:
-            conditions.extend(_split(join.args["on"]))
-    inputs: list[Plan] = []
-    places: dict[str, int] = {}
-    for source in sources:
-        places[source.alias_or_name] = len(inputs)
-        match source:
-            case exp.Table() if isinstance(source.this, exp.Identifier):
-                relation = RelationId(int(source.name.removeprefix("r")))
-                if source.args.get("joins") or source.args.get("pivots") or source.args.get("sample"):
-                    raise _NotIncremental("shape", "The FROM clause has an unusual shape.")
-                inputs.append(Scan(relation, schemas[relation]))
-            case exp.Subquery():
-                columns = source.args["alias"].args.get("columns") if source.args.get("alias") else None
-                if columns:
-                    raise _NotIncremental("shape", "A derived table renames its columns.")
-                inputs.append(_query(source.this, schemas))
-            case _:
-                raise _NotIncremental("table_function", f"{source.key.upper()} in FROM has no change rule yet.")
-    return inputs, places, conditions
+def _order(ast: exp.Query, by_name: dict[exp.Expr, exp.Expr]) -> list[exp.Expr]:
+    clause = ast.args.get("order")
+    return [_spelled(each.this, by_name) for each in clause.expressions] if clause is not None else []
 
 
-def _split(condition: exp.Expr) -> list[exp.Expr]:
-    """The conjuncts of a condition."""
-    inner = condition.unnest()
-    if isinstance(inner, exp.And):
-        return _split(inner.left) + _split(inner.right)
-    return [inner]
+def _spelled(node: exp.Expr, by_name: dict[exp.Expr, exp.Expr]) -> exp.Expr:
+    """A sort expression with names of output columns replaced by what they stand for."""
+    if not by_name:
+        return node
+    if node in by_name:
+        return by_name[node]
+    return node.copy().transform(lambda each: by_name[each].copy() if each in by_name else each)
 
 
-def _check_expression(root: exp.Expr) -> None:
-    for node in root.walk():
-        if node.meta.get("distinct_on"):
-            raise _NotIncremental("distinct_on", "DISTINCT ON has no change rule yet.")
-        if isinstance(node, exp.Window):
-            raise _NotIncremental("window", "Window functions have no change rule yet.")
-        if isinstance(node, (exp.Subquery, exp.Select, exp.Exists)) or (
-            isinstance(node, exp.In) and node.args.get("query") is not None
-        ):
-            raise _NotIncremental("subquery", "Subqueries in expressions have no change rule yet.")
-        if isinstance(node, (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)) or (
-            isinstance(node, exp.Anonymous) and str(node.this).lower() in ("explode", "posexplode", "inline")
-        ):
-            raise _NotIncremental("table_function", "Set-returning functions have no change rule yet.")
+def _outside_windows(roots: Sequence[exp.Expr]) -> list[exp.Expr]:
+    for window in windows_in(roots):
+        if holds_subquery(window):
+            raise NotIncremental("subquery", "A subquery stands in a window function.")
+    return [each for each in roots if holds_subquery(each)]
 
 
-def _is_aggregate(node: exp.Expr) -> bool:
-    if isinstance(node, exp.AggFunc):
-        return True
-    return isinstance(node, (exp.Anonymous, exp.Filter, exp.WithinGroup)) and bool(node.meta.get("aggregate"))
+def _own_expressions(ast: exp.Select) -> list[exp.Expr]:
+    """Everything in a block but its FROM clause."""
+    found = [value for name, value in ast.args.items() if name not in ("from_", "from", "joins") and value]
+    listed = [each for value in found for each in (value if isinstance(value, list) else [value])]
+    listed += [join.args["on"] for join in ast.args.get("joins") or () if join.args.get("on") is not None]
+    return [each for each in listed if isinstance(each, exp.Expr)]
 
 
-def _aggregates(root: exp.Expr) -> list[exp.Expr]:
-    """The outermost aggregate calls in an expression."""
-    if _is_aggregate(root):
-        return [root]
-    return [found for child in root.iter_expressions() for found in _aggregates(child)]
+def _number(ast: exp.Query, name: str) -> int | None:
+    clause = ast.args.get(name)
+    if clause is None:
+        return None
+    value = clause.expression
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
+        raise NotIncremental("limit", "The number of rows is not written down as a number.")
+    return int(value.name)
 
 
-def _aggregate(
-    ast: exp.Select,
-    inputs: list[Plan],
-    conjuncts: list[exp.Expr],
-    place: Callable[[exp.Column], exp.Expr],
-) -> Plan:
-    group = ast.args.get("group")
-    group_exprs: list[exp.Expr] = []
-    if group is not None:
-        kinds = (exp.GroupingSets, exp.Rollup, exp.Cube)
-        clauses = ("grouping_sets", "rollup", "cube", "totals", "all")
-        if any(isinstance(each, kinds) for each in group.expressions) or any(group.args.get(each) for each in clauses):
-            raise _NotIncremental("grouping_sets", "GROUPING SETS, ROLLUP and CUBE have no change rule yet.")
-        group_exprs = [each.unnest() for each in group.expressions]
-        for each in group_exprs:
-            _check_expression(each)
-
-    inner_items: list[Item] = []
-    key_fields: list[Field] = []
-    by_group: dict[exp.Expr, Field] = {}
-    for each in group_exprs:
-        if each in by_group:
-            continue
-        field = Field(f"g{len(key_fields)}", _type_of(each))
-        by_group[each] = field
-        key_fields.append(field)
-        inner_items.append(Item(field, rewrite_columns(each, place)))
-    total = not key_fields
-    if total:
-        field = Field("g0", SMALLINT)
-        key_fields.append(field)
-        inner_items.append(Item(field, exp.cast(exp.Literal.number(0), "smallint")))
-
-    calls: list[Call] = []
-    by_call: dict[exp.Expr, Call] = {}
-    arguments: dict[exp.Expr, Field] = {}
-
-    def call_of(node: exp.Expr) -> Call:
-        if node not in by_call:
-            function, argument = _core_call(node)
-            source = None
-            if argument is not None:
-                if argument not in arguments:
-                    source = Field(f"a{len(arguments)}", _type_of(argument))
-                    arguments[argument] = source
-                    inner_items.append(Item(source, rewrite_columns(argument, place)))
-                source = arguments[argument]
-            call = Call(Field(f"c{len(calls)}", _type_of(node)), function, source)
-            calls.append(call)
-            by_call[node] = call
-        return by_call[node]
-
-    def over_groups(node: exp.Expr) -> exp.Expr:
-        """The expression with group keys and aggregate calls replaced by their fields."""
-        if node in by_group:
-            return _typed(own_column(by_group[node].name), node)
-        if _is_aggregate(node):
-            return _typed(own_column(call_of(node).field.name), node)
-        if isinstance(node, exp.Column):
-            raise _NotIncremental("grouping", f"Column {node.sql()} is neither grouped nor aggregated.")
-        copy = node.copy()
-        for child in list(copy.iter_expressions()):
-            replaced = over_groups(child)
-            if replaced is not child:
-                child.replace(replaced)
-        return copy
-
-    outputs = [(_output(each), over_groups(each.unalias())) for each in ast.expressions]
-    having = [over_groups(each) for root in _having(ast) for each in _split(root)]
-    source = make_select(inputs, conjuncts, inner_items)
-    if not having:
-        items = [Item(field, expr) for field, expr in outputs]
-        return make_aggregate(source, key_fields, calls, items, total=total)
-    # The groups are kept whether or not they pass HAVING: a group that fails today may pass tomorrow.
-    plain = [*key_fields, *(call.field for call in calls)]
-    groups = make_aggregate(source, key_fields, calls, [Item(f, own_column(f.name)) for f in plain], total=total)
-
-    def first_input(column: exp.Column) -> exp.Expr:
-        return _typed(input_column(0, column.name), column)
-
-    return make_select(
-        [groups],
-        [rewrite_columns(each, first_input) for each in having],
-        [Item(field, rewrite_columns(expr, first_input)) for field, expr in outputs],
-    )
+def _reads_clock(ast: exp.Expr) -> bool:
+    return any(str(node.this).lower() == NOW for node in ast.find_all(exp.Anonymous))
 
 
-def _core_call(node: exp.Expr) -> tuple[Function, exp.Expr | None]:
-    if isinstance(node, exp.Count):
-        argument = node.this
-        if isinstance(argument, exp.Star) or argument is None:
-            return Function.COUNT_ROWS, None
-        if isinstance(argument, exp.Distinct) or node.expressions:
-            raise _NotIncremental("distinct_aggregate", "DISTINCT aggregates have no change rule yet.")
-        return Function.COUNT, argument
-    function = _CORE.get(type(node))
-    if function is None:
-        raise _NotIncremental("aggregate", f"The aggregate {node.sql('spark')} has no change rule yet.")
-    argument = node.this
-    if isinstance(argument, exp.Distinct):
-        if function in (Function.SUM,):
-            raise _NotIncremental("distinct_aggregate", "DISTINCT aggregates have no change rule yet.")
-        argument = argument.expressions[0]  # min, max, bool_and and bool_or do not care
-    if isinstance(argument, (exp.Order, exp.HavingMax)):
-        raise _NotIncremental("ordered_aggregate", "Ordered aggregates have no change rule yet.")
-    return function, argument
+def _relations(ast: exp.Expr) -> tuple[RelationId, ...]:
+    names = {table.name for table in ast.find_all(exp.Table) if isinstance(table.this, exp.Identifier)}
+    return tuple(sorted(RelationId(int(name.removeprefix("r"))) for name in names))
+
+
+def _projections(ast: exp.Expr) -> list[exp.Expr]:
+    current = ast
+    while not isinstance(current, exp.Select):
+        current = current.this
+    return list(current.expressions)
 
 
 def _output(projection: exp.Expr) -> Field:
-    return Field(projection.alias_or_name, _type_of(projection))
+    return Field(projection.alias_or_name, type_of(projection))
 
 
-def _type_of(node: exp.Expr) -> SqlType:
-    """The type that binding found. Plain wrappers take that of what they hold."""
-    current: exp.Expr | None = node
-    while current is not None:
-        found = current.meta.get("sql_type")
-        if isinstance(found, SqlType):
-            return found
-        current = current.this if isinstance(current, (exp.Alias, exp.Paren)) else None
-    if isinstance(node, exp.Count):
-        return BIGINT
-    raise _NotIncremental("untyped", f"The type of {node.sql('spark')} is not known.")
+def _bare(field: Field) -> exp.Expr:
+    """The column by which ORDER BY names an output."""
+    node = exp.column(field.name, quoted=True)
+    node.meta["sql_type"] = field.type
+    return node
 
 
-def _typed(new: exp.Expr, old: exp.Expr) -> exp.Expr:
-    if "sql_type" in old.meta:
-        new.meta["sql_type"] = old.meta["sql_type"]
-    return new
+__all__ = ["TOP_ROWS_MAX", "Schemas", "lower"]

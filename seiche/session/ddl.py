@@ -26,7 +26,7 @@ from seiche.errors import (
     nearest,
 )
 from seiche.model import RESERVED_COLUMNS, ROW_ID, Column, JobId, ObjectId, RelationId, RelationSchema
-from seiche.plan.algebra import Plan, Recompute
+from seiche.plan.algebra import Keyed, Plan, Recompute, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut
 from seiche.session import python_functions
 from seiche.session.database import PLAN_VERSION, Database
@@ -217,10 +217,12 @@ class Ddl:
         if names.system:
             raise FeatureNotSupported(f'materialized view "{name}" cannot read system view "{names.system[0]}"')
         plan = self._database.view_plan(statement, catalog, self._variables.search_path)
-        if incremental == "strict" and isinstance(plan, Recompute):
+        reasons = recomputed(plan) if incremental == "strict" else ()
+        if reasons:
+            whole = isinstance(plan, Recompute) or (isinstance(plan, Keyed) and plan.reason is not None)
             raise FeatureNotSupported(
-                f'materialized view "{name}" would be recomputed in full',
-                detail=f"{plan.reason.sentence} (reason code: {plan.reason.code})",
+                f'{"" if whole else "a part of "}materialized view "{name}" would be recomputed in full',
+                detail=" ".join(f"{each.sentence} (reason code: {each.code})" for each in dict.fromkeys(reasons)),
                 hint="Leave out incremental = 'strict' to accept that, or rewrite the query.",
             )
         self._check_hidden_names(plan)

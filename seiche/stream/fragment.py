@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from seiche.model import Epoch, RelationId
-from seiche.plan.algebra import Aggregate, Recompute
+from seiche.plan.algebra import Aggregate, Keyed, Recompute, TopN
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
-from seiche.stream import aggregate, recompute
+from seiche.stream import aggregate, keyed, recompute, topn
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, with_vnode
 from seiche.stream.runtime import EpochReads, Failures, Runtime
 
@@ -36,6 +36,10 @@ def step(
             case Aggregate():
                 small = runtime.is_small(*changes.values())
                 return aggregate.step(fragment, runtime, reads, failures, small=small)
+            case Keyed():
+                return keyed.step(fragment, runtime, reads, small=runtime.is_small(*changes.values()))
+            case TopN():
+                return topn.step(fragment, runtime, reads, small=runtime.is_small(*changes.values()))
             case plan:
                 small = runtime.is_small(*changes.values())
                 counting = can_fail(plan)
@@ -53,5 +57,9 @@ def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
             return recompute.build(fragment, reads)
         case Aggregate():
             return aggregate.build(fragment, reads)
+        case Keyed():
+            return keyed.build(fragment, reads)
+        case TopN():
+            return topn.build(fragment, reads)
         case plan:
             return reads.scope.sql(with_vnode(exact_sql(plan, reads, reads.after), fragment.schema))

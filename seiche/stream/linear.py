@@ -18,7 +18,7 @@ failed has dropped its row, so such rows come as extra ones with `_op` = 0 and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ from sqlglot import exp
 
 from seiche.errors import InvariantError
 from seiche.model import OP, RelationSchema
-from seiche.plan.algebra import Item, Plan, Scan, Select, UnionAll, input_index, rewrite_columns
+from seiche.plan.algebra import Item, Plan, Scan, Select, UnionAll, columns_in, input_index, rewrite_columns
 from seiche.sql.failures import failure_of
 from seiche.stream.runtime import FAILED, EpochReads, vnode_sql
 from seiche.types import Kind, SqlType
@@ -98,11 +98,11 @@ def weighted_sql(plan: Plan, reads: EpochReads, epoch: int, predicate: str | Non
             raise InvariantError(f"{type(plan).__name__} is not linear")
 
 
-def exact_sql(plan: Plan, reads: EpochReads, epoch: int) -> str:
-    """The query for a node's rows at an epoch; `_op` is always 1."""
+def exact_sql(plan: Plan, reads: EpochReads, epoch: int, predicate: str | None = None) -> str:
+    """The query for a node's rows at an epoch; `_op` is always 1. `predicate` is one on the columns of a Scan."""
     match plan:
         case Scan():
-            return _exact_scan(plan, reads, epoch)
+            return _exact_scan(plan, reads, epoch) + (f" WHERE {predicate}" if predicate else "")
         case UnionAll():
             return _union_all_of([exact_sql(child, reads, epoch) for child in plan.inputs])
         case Select():
@@ -113,11 +113,19 @@ def exact_sql(plan: Plan, reads: EpochReads, epoch: int) -> str:
 
 
 def restricted_sql(
-    plan: Plan, reads: EpochReads, epoch: int, keys: Sequence[str], wanted: str, *, broadcast: bool
+    plan: Plan,
+    reads: EpochReads,
+    epoch: int,
+    keys: Sequence[str],
+    wanted: str,
+    *,
+    broadcast: bool,
+    lookups: Mapping[int, str] | None = None,
 ) -> str:
     """As `exact_sql`, for the rows whose fields `keys` are (null-safely) among the rows of the view `wanted`.
 
-    `wanted` has the same column names. The walk starts there, so that only those rows are looked up.
+    `wanted` has the same column names. The walk starts there, so that only those rows are looked up. `lookups` are
+    conditions on Scans among a Select's inputs that all such rows fulfil.
     """
     match plan:
         case UnionAll():
@@ -135,7 +143,14 @@ def restricted_sql(
             )
             widened = Select((*plan.inputs, plan.inputs[0]), (*plan.conjuncts, *matches), plan.items, plan.key)
             start = f"SELECT {_columns(keys)}, cast(1 as tinyint) AS `{OP}` FROM {wanted}"
-            return _walk(widened, extra, start, lambda i: exact_sql(plan.inputs[i], reads, epoch), broadcast=broadcast)
+            found = lookups or {}
+            return _walk(
+                widened,
+                extra,
+                start,
+                lambda i: exact_sql(plan.inputs[i], reads, epoch, found.get(i)),
+                broadcast=broadcast,
+            )
         case _:
             raise InvariantError(f"{type(plan).__name__} cannot be restricted by key")
 
@@ -221,7 +236,7 @@ def _needed(plan: Select) -> list[list[str]]:
     """The fields of each input that the Select mentions, in a fixed order."""
     found: list[dict[str, None]] = [{} for _ in plan.inputs]
     for expr in (*plan.conjuncts, *(item.expr for item in plan.items)):
-        for column in expr.find_all(exp.Column):
+        for column in columns_in(expr):
             found[input_index(column)][column.name] = None
     return [list(names) for names in found]
 
@@ -249,7 +264,7 @@ def _render(item: Item) -> str:
 
 
 def _inputs_of(expr: exp.Expr) -> set[int]:
-    return {input_index(column) for column in expr.find_all(exp.Column)}
+    return {input_index(column) for column in columns_in(expr)}
 
 
 def _take(pending: list[exp.Expr], bound: set[int]) -> list[str]:

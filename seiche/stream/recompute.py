@@ -70,13 +70,12 @@ def render(query: exp.Query, reads: EpochReads) -> str:
     def view_of(source: str) -> str:
         return reads.exact(relation_of(source), reads.after)
 
-    def tolerant(node: exp.Expr) -> exp.Expr:
-        """A sum that outgrows its type gives NULL in a view, like every other failure."""
-        if isinstance(node, exp.Sum):
-            return exp.Anonymous(this="try_sum", expressions=[node.this])
-        return node
-
     return render_query(query.transform(tolerant), view_of, physical_ms(reads.after))
+
+
+def tolerant(node: exp.Expr) -> exp.Expr:
+    """A sum that outgrows its type gives NULL in a view, like every other failure."""
+    return exp.Anonymous(this="try_sum", expressions=[node.this]) if isinstance(node, exp.Sum) else node
 
 
 def _stored(reads: EpochReads, fragment: Fragment, numbered: str) -> DataFrame:

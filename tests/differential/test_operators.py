@@ -81,11 +81,14 @@ class Quay:
 
     def update(self, name: str, column: str, old: Any, set_column: str, new: Any) -> None:
         """UPDATE name SET set_column = new WHERE column = old (IS NULL for None)."""
+        self.write(self._update(name, column, old, set_column, new))
+
+    def _update(self, name: str, column: str, old: Any, set_column: str, new: Any) -> Write:
         contents = self.harbour.contents[name]
         index, target = contents.table.index(column), contents.table.index(set_column)
         after = [(*row[:target], new, *row[target + 1 :]) if row[index] == old else row for row in contents.rows]
         where = f"{column} IS NULL" if old is None else f"{column} = {_literal(old)}"
-        self.write(Write(name, f"UPDATE {name} SET {set_column} = {_literal(new)} WHERE {where}", after))
+        return Write(name, f"UPDATE {name} SET {set_column} = {_literal(new)} WHERE {where}", after)
 
     def write(self, *writes: Write) -> None:
         """Carries the statements out in one epoch, and checks everything."""

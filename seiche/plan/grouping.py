@@ -1,0 +1,287 @@
+"""GROUP BY and aggregate calls.
+
+    count, sum, min, max, bool_and, bool_or     an Aggregate, whose groups are maintained from their state
+    count(DISTINCT x), sum(DISTINCT x)          an Aggregate over the distinct pairs of group and x; joined by group with
+                                                what else is asked of the groups
+    any other aggregate                         a Keyed: the groups that changed are evaluated anew
+    GROUPING SETS, ROLLUP, CUBE                 one query for each set, united
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from seiche.plan.algebra import (
+    Aggregate,
+    Call,
+    Field,
+    Function,
+    Item,
+    Plan,
+    Reason,
+    input_column,
+    make_aggregate,
+    make_select,
+    own_column,
+)
+from seiche.plan.keyed import Body, keyed, table, tidy
+from seiche.plan.reasons import NotIncremental
+from seiche.plan.rows import Rows, over, type_of, unique
+from seiche.types import SMALLINT
+
+_CORE: dict[type[exp.Expr], Function] = {
+    exp.Sum: Function.SUM,
+    exp.Min: Function.MIN,
+    exp.Max: Function.MAX,
+    exp.LogicalAnd: Function.BOOL_AND,
+    exp.LogicalOr: Function.BOOL_OR,
+}
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Window):
+        return False
+    if isinstance(node, exp.AggFunc):
+        return not isinstance(node.parent, exp.Window | exp.IgnoreNulls)
+    return isinstance(node, (exp.Anonymous, exp.Filter, exp.WithinGroup, exp.Cast)) and bool(node.meta.get("aggregate"))
+
+
+def aggregates(root: exp.Expr) -> list[exp.Expr]:
+    """The outermost aggregate calls in an expression, without those of its subqueries."""
+    if is_aggregate(root):
+        return [root]
+    if isinstance(root, exp.Query):
+        return []
+    if isinstance(root, exp.Window):  # what stands in a window's call is no aggregate, what is inside of that may be
+        inner = [each for child in root.this.iter_expressions() for each in aggregates(child)]
+        rest = [child for child in root.iter_expressions() if child is not root.this]
+        return inner + [each for child in rest for each in aggregates(child)]
+    return [found for child in root.iter_expressions() for found in aggregates(child)]
+
+
+def group(rows: Rows, keys: Sequence[exp.Expr], roots: Sequence[exp.Expr]) -> Rows:
+    """The groups of the rows; afterwards the keys and the aggregate calls in `roots` are known. No keys: one group."""
+    keys = list(dict.fromkeys(keys))
+    calls = list(dict.fromkeys(call for root in roots for call in _units(root)))
+    kinds = {call: _kind(call) for call in calls}
+    if any(kind == "other" for kind in kinds.values()):
+        return _evaluated(rows, keys, calls)
+    arguments = list(dict.fromkeys(_distinct_argument(call) for call in calls if kinds[call] == "distinct"))
+    plain = [call for call in calls if kinds[call] == "core"]
+    parts: list[tuple[Plan, dict[exp.Expr, Field]]] = []
+    if plain or not arguments:
+        parts.append(_groups(rows, keys, {call: call for call in plain}))
+    for argument in arguments:
+        its = [call for call in calls if kinds[call] == "distinct" and _distinct_argument(call) == argument]
+        parts.append(_distinct_groups(rows, keys, argument, its))
+    found = Rows()
+    for number, (plan, known) in enumerate(parts):
+        found.add_input(plan, known)
+        if number:
+            for each in range(max(len(keys), 1)):
+                same = exp.NullSafeEQ(this=input_column(0, f"g{each}"), expression=input_column(number, f"g{each}"))
+                found.conjuncts.append(same)
+    return found
+
+
+def _units(root: exp.Expr) -> list[exp.Expr]:
+    """The aggregate calls of an expression. Around one that Spark evaluates it is the whole expression: what such a
+    call gives on the way, an array of structs to be sorted for instance, is no type that could be stored."""
+    found = aggregates(root)
+    if all(_kind(each) != "other" for each in found) or any(isinstance(each, exp.Window) for each in root.walk()):
+        return found
+    return [root]
+
+
+def _kind(call: exp.Expr) -> str:
+    argument = call.this if is_aggregate(call) else None
+    if isinstance(call, exp.Count):
+        if isinstance(argument, exp.Distinct):
+            return "distinct" if len(argument.expressions) == 1 and not call.expressions else "other"
+        return "other" if call.expressions else "core"
+    if type(call) not in _CORE or isinstance(argument, (exp.Order, exp.HavingMax)):
+        return "other"
+    return "distinct" if isinstance(argument, exp.Distinct) and isinstance(call, exp.Sum) else "core"
+
+
+def _distinct_argument(call: exp.Expr) -> exp.Expr:
+    found: exp.Expr = call.this.expressions[0]
+    return found
+
+
+def _groups(rows: Rows, keys: Sequence[exp.Expr], calls: dict[exp.Expr, exp.Expr]) -> tuple[Plan, dict[exp.Expr, Field]]:
+    """An Aggregate that gives its keys and calls as they are; `calls` are the calls to make for those of the query."""
+    inner_items: list[Item] = []
+    key_fields: list[Field] = []
+    known: dict[exp.Expr, Field] = {}
+    for each in keys:
+        known[each] = Field(f"g{len(key_fields)}", type_of(each))
+        key_fields.append(known[each])
+        inner_items.append(Item(known[each], rows.resolve(each)))
+    total = not key_fields
+    if total:
+        key_fields.append(Field("g0", SMALLINT))
+        inner_items.append(Item(key_fields[0], exp.cast(exp.Literal.number(0), "smallint")))
+    arguments: dict[exp.Expr, Field] = {}
+    made: list[Call] = []
+    for asked, call in calls.items():
+        function, argument = _core_call(call)
+        if argument is not None and argument not in arguments:
+            arguments[argument] = Field(f"a{len(arguments)}", type_of(argument))
+            inner_items.append(Item(arguments[argument], rows.resolve(argument)))
+        known[asked] = Field(f"c{len(made)}", type_of(asked))
+        made.append(Call(known[asked], function, arguments[argument] if argument is not None else None))
+    source = tidy(make_select(rows.inputs, rows.conjuncts, inner_items))
+    plain = [*key_fields, *(call.field for call in made)]
+    items = [Item(each, own_column(each.name)) for each in plain]
+    return make_aggregate(source, key_fields, made, items, total=total), known
+
+
+def _core_call(call: exp.Expr) -> tuple[Function, exp.Expr | None]:
+    argument = call.this
+    if isinstance(call, exp.Count):
+        if isinstance(argument, exp.Star) or argument is None:
+            return Function.COUNT_ROWS, None
+        return Function.COUNT, argument
+    if isinstance(argument, exp.Distinct):
+        argument = argument.expressions[0]  # min, max, bool_and and bool_or do not care
+    return _CORE[type(call)], argument
+
+
+def _distinct_groups(
+    rows: Rows, keys: Sequence[exp.Expr], argument: exp.Expr, calls: Sequence[exp.Expr]
+) -> tuple[Plan, dict[exp.Expr, Field]]:
+    """Groups over the distinct pairs of key and argument."""
+    pairs, fields = rows.plan([*keys, argument])
+    inner = over(distinct(pairs), fields)
+    without = {}
+    for call in calls:
+        plain = call.copy()
+        plain.set("this", argument.copy())
+        without[call] = plain
+    return _groups(inner, keys, without)
+
+
+def distinct(plan: Plan) -> Aggregate:
+    visible = [field for field in plan.fields if not field.hidden]
+    return make_aggregate(plan, visible, [], [Item(field, own_column(field.name)) for field in visible])
+
+
+def _evaluated(rows: Rows, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr]) -> Rows:
+    """Groups whose calls Spark evaluates: those that changed, from all of their rows."""
+    source, fields = rows.plan([*keys, *rows.used_by(calls)])
+    inside = over(source, fields)
+    body = Body()
+    known: dict[exp.Expr, Field] = {}
+    taken: set[str] = set()
+    for number, each in enumerate(keys):
+        known[each] = body.add(unique(f"g{number}", taken), fields[each], inside.resolve(each))
+    for number, call in enumerate(calls):
+        made = Field(f"c{number}", type_of(call))
+        known[call] = body.add(made.name, made, inside.resolve(call))
+    query = body.select().from_(table(0), copy=False)
+    shown = [("aggregate", inside.resolve(call)) for call in calls]
+    if keys:
+        query = query.group_by(*(inside.resolve(each) for each in keys), copy=False)
+        names = [known[each].name for each in keys]
+        asked = [fields[each].name for each in keys]
+        node = keyed(
+            "Aggregate", [source], [asked], query, body.columns, partition=names, key=names, shown=shown
+        )
+        return over(node, known)
+    reason = Reason("aggregate", "An aggregate without a state to be maintained from covers all rows.")
+    zero = body.add("_one", Field("_one", SMALLINT), exp.cast(exp.Literal.number(0), "smallint"), hidden=True)
+    query = body.select().from_(table(0), copy=False)
+    node = keyed(
+        "Aggregate", [source], [[]], query, body.columns, partition=[], key=[zero.name], shown=shown, reason=reason
+    )
+    return over(node, known)
+
+
+# --- grouping sets -----------------------------------------------------------------------------------
+
+
+def grouping_sets(ast: exp.Select) -> list[exp.Select] | None:
+    """One SELECT for each grouping set; None when there is just a plain GROUP BY."""
+    clause = ast.args.get("group")
+    kinds = (exp.GroupingSets, exp.Rollup, exp.Cube)
+    if clause is None or not any(isinstance(each, kinds) for each in clause.expressions):
+        return None
+    if any(ast.args.get(part) for part in ("order", "limit", "offset", "distinct")):
+        raise NotIncremental("grouping_sets", "ORDER BY, LIMIT or DISTINCT stands in one query with grouping sets.")
+    choices = [_sets(each) for each in clause.expressions]
+    found = []
+    everything = list(dict.fromkeys(key for options in choices for option in options for key in option))
+    for combination in itertools.product(*choices):
+        chosen = list(dict.fromkeys(key for option in combination for key in option))
+        found.append(_of_set(ast, everything, chosen))
+    return found
+
+
+def _sets(element: exp.Expr) -> list[list[exp.Expr]]:
+    parts = [_keys(each) for each in element.expressions] if isinstance(element, (exp.Rollup, exp.Cube)) else []
+    match element:
+        case exp.Rollup():
+            prefixes = (parts[:count] for count in range(len(parts), -1, -1))
+            return [[key for part in prefix for key in part] for prefix in prefixes]
+        case exp.Cube():
+            subsets = (
+                subset for count in range(len(parts), -1, -1) for subset in itertools.combinations(parts, count)
+            )
+            return [[key for part in subset for key in part] for subset in subsets]
+        case exp.GroupingSets():
+            return [one for each in element.expressions for one in _sets(each)]
+        case _:
+            return [_keys(element)]
+
+
+def _keys(element: exp.Expr) -> list[exp.Expr]:
+    match element:
+        case exp.Tuple():
+            return list(element.expressions)
+        case exp.Paren():
+            return [element.this]
+        case _:
+            return [element]
+
+
+def _of_set(ast: exp.Select, everything: Sequence[exp.Expr], chosen: Sequence[exp.Expr]) -> exp.Select:
+    made = ast.copy()
+    made.set("group", exp.Group(expressions=[each.copy() for each in chosen]))
+    roots = [each for each in (*made.expressions, made.args.get("having")) if each is not None]
+    for root in roots:
+        _replace(root, lambda node: _outside(node, everything, chosen))
+    return made
+
+
+def _replace(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr | None]) -> None:
+    """Replaces nodes from the top down; what was replaced, and what stands in an aggregate, is left alone."""
+    for child in list(node.iter_expressions()):
+        new = change(child)
+        if new is not None:
+            child.replace(new)
+        elif not is_aggregate(child):
+            _replace(child, change)
+
+
+def _outside(node: exp.Expr, everything: Sequence[exp.Expr], chosen: Sequence[exp.Expr]) -> exp.Expr | None:
+    """What a node is in one of the sets, when it is not itself: NULL for other keys, a number for grouping()."""
+    if node in everything and node not in chosen:
+        made = exp.cast(exp.null(), type_of(node).spark, dialect="spark")
+        made.meta["sql_type"] = type_of(node)
+        return made
+    inner = node.this if isinstance(node, exp.Cast) and node.meta.get("aggregate") else node
+    if isinstance(inner, exp.Anonymous) and str(inner.this).lower() in ("grouping", "grouping_id"):
+        bits = 0
+        for each in inner.expressions:
+            bits = bits * 2 + (each not in chosen)
+        made = exp.cast(exp.Literal.number(bits), type_of(node).spark, dialect="spark")
+        made.meta["sql_type"] = type_of(node)
+        return made
+    return None
+
+
+__all__ = ["aggregates", "distinct", "group", "grouping_sets", "is_aggregate"]

@@ -1,0 +1,198 @@
+"""Outer, semi and anti joins: the values of the join columns that changed are joined anew.
+
+All of them are one query over two or more inputs that falls apart by the columns that its equalities tie together. A join
+without an equality does not fall apart, so it is evaluated in full and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from seiche.plan.algebra import Field, Item, Plan, Reason, Scan, Select, input_column, make_select
+from seiche.plan.keyed import Body, keyed, table
+from seiche.plan.rows import Rows, conjunction, equality, over, split, type_of
+from seiche.types import BOOLEAN
+
+
+@dataclass(slots=True)
+class Tied:
+    """The equalities of a condition between two sides, as pairs, and all other conjuncts."""
+
+    pairs: list[tuple[exp.Expr, exp.Expr]] = field(default_factory=list)
+    others: list[exp.Expr] = field(default_factory=list)
+    null_safe: set[tuple[exp.Expr, exp.Expr]] = field(default_factory=set)
+
+    @property
+    def left(self) -> tuple[exp.Expr, ...]:
+        return tuple(pair[0] for pair in self.pairs)
+
+    @property
+    def right(self) -> tuple[exp.Expr, ...]:
+        return tuple(pair[1] for pair in self.pairs)
+
+    def equal(self, pair: tuple[exp.Expr, exp.Expr], mine: exp.Expr, other: exp.Expr) -> exp.Expr:
+        """The equality of a pair, with its sides as they are called elsewhere."""
+        kind = exp.NullSafeEQ if pair in self.null_safe else exp.EQ
+        made: exp.Expr = kind(this=mine, expression=other)
+        made.meta["sql_type"] = BOOLEAN
+        return made
+
+
+def tie(conditions: Sequence[exp.Expr], left: Rows, right: Rows) -> Tied:
+    """Parts conditions into equalities of a value of the left with one of the right, and the rest."""
+    found = Tied()
+    for condition in conditions:
+        sides = equality(condition)
+        pair = None
+        if sides is not None and type_of(sides[0]) == type_of(sides[1]):
+            for mine, other in (sides, sides[::-1]):
+                if _only(mine, left, right) and _only(other, right, left):
+                    pair = (mine, other)
+        if pair is not None and pair[0] not in found.left:
+            found.pairs.append(pair)
+            if isinstance(condition.unnest(), exp.NullSafeEQ):
+                found.null_safe.add(pair)
+        else:
+            found.others.append(condition)
+    return found
+
+
+def _only(node: exp.Expr, side: Rows, other: Rows) -> bool:
+    return side.covers(node) and side.touches(node) and not other.touches(node)
+
+
+def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequence[exp.Expr]) -> Rows:
+    """A LEFT, RIGHT or FULL join; afterwards what `remaining` asks of both sides is known."""
+    conditions = [each for each in split(on) if not (isinstance(each, exp.Boolean) and each.this)]
+    if side == "LEFT":  # what concerns the inner side alone can go below the join
+        own = [each for each in conditions if _only(each, right, left)]
+        for each in own:
+            right.filter(each)
+        conditions = [each for each in conditions if each not in own]
+    tied = tie(conditions, left, right)
+    asked = [*remaining, *conditions]
+    plans = [rows.plan([*keys, *rows.used_by(asked)]) for rows, keys in ((left, tied.left), (right, tied.right))]
+    present = side == "FULL"
+    if present:
+        plans = [(_with_presence(plan), fields) for plan, fields in plans]
+    body, known = Body(), dict[exp.Expr, Field]()
+    inside = Rows()
+    for index, (plan, fields) in enumerate(plans):
+        inside.add_input(plan, fields)
+        for node, each in fields.items():
+            known[node] = body.add(each.name, each, input_column(index, each.name))
+    key: list[str] = []
+    for index, (plan, _) in enumerate(plans):
+        key += body.carry(index, plan, plan.key, "k")
+    partition = _partition(side, body, [fields for _, fields in plans], tied)
+    condition = conjunction([inside.resolve(each) for each in conditions]) if conditions else exp.true()
+    join = exp.Join(this=table(1), side=side, on=condition)
+    query = body.select().from_(table(0), copy=False)
+    query.set("joins", [join])
+    node = keyed(
+        f"{side.capitalize()} join",
+        [plan for plan, _ in plans],
+        [[fields[each].name for each in keys] for (_, fields), keys in zip(plans, (tied.left, tied.right), strict=True)],
+        query,
+        body.columns,
+        partition=partition,
+        key=key,
+        shown=[("on", condition)],
+        reason=None if tied.pairs else Reason("outer_join", f"The {side} JOIN has no equality between its sides."),
+    )
+    return over(node, known)
+
+
+def _with_presence(plan: Plan) -> Plan:
+    """The plan with a hidden column that is true, and part of its key: the other side of a FULL join has NULL there."""
+    mark = Field("_present", BOOLEAN, hidden=True)
+    if isinstance(plan, Select):
+        return replace(plan, items=(*plan.items, Item(mark, exp.true())), key=(*plan.key, mark.name))
+    kept = [Item(each, input_column(0, each.name)) for each in plan.fields]
+    made = make_select([plan], [], kept)
+    return replace(made, items=(*made.items, Item(mark, exp.true())), key=(*made.key, mark.name))
+
+
+def _partition(side: str, body: Body, fields: Sequence[dict[exp.Expr, Field]], tied: Tied) -> list[str]:
+    """The columns that carry the join columns, also for rows without a partner."""
+    found = []
+    for number, (mine, other) in enumerate(tied.pairs):
+        left, right = input_column(0, fields[0][mine].name), input_column(1, fields[1][other].name)
+        value: exp.Expr = left
+        if side == "RIGHT":
+            value = right
+        elif side == "FULL":
+            value = exp.Coalesce(this=left, expressions=[right])
+        shown = next((item.field.name for item in body.items if item.expr == value), None)
+        found.append(shown or body.add(f"_p{number}", fields[0][mine], value, hidden=True).name)
+    return found
+
+
+# --- semi and anti joins -----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Probe:
+    """One EXISTS or IN: the rows to look in, how they are tied to the outer rows, and what else must hold."""
+
+    anti: bool
+    inner: Rows
+    tied: Tied
+
+
+def probe(rows: Rows, probes: Sequence[Probe], remaining: Sequence[exp.Expr]) -> Rows:
+    """The rows that have a partner, or none, for each probe; all probes are tied to the same values of the rows."""
+    others = [each for one in probes for each in one.tied.others]
+    outer = probes[0].tied.left
+    source, fields = rows.plan([*outer, *rows.used_by([*remaining, *others])])
+    body = Body()
+    known = {node: body.add(each.name, each, input_column(0, each.name)) for node, each in fields.items()}
+    key = body.carry(0, source, source.key, "k")
+    inputs, keys = [source], [[fields[each].name for each in outer]]
+    joins, shown = [], []
+    for number, one in enumerate(probes, start=1):
+        looked_in, found = one.inner.plan([*one.tied.right, *one.inner.used_by(one.tied.others)])
+        inputs.append(looked_in)
+        keys.append([found[each].name for each in one.tied.right])
+        inside = Rows()
+        inside.add_input(source, fields)
+        for node, its in found.items():
+            inside.known[node] = input_column(number, its.name)
+        equal = [
+            one.tied.equal(pair, input_column(0, mine), input_column(number, other))
+            for pair, mine, other in zip(one.tied.pairs, keys[0], keys[-1], strict=True)
+        ]
+        condition = conjunction([*equal, *(inside.resolve(each) for each in one.tied.others)])
+        kind = "ANTI" if one.anti else "SEMI"
+        joins.append(exp.Join(this=table(number), side="LEFT", kind=kind, on=condition))
+        shown.append((f"{kind.lower()} join on", condition))
+    query = body.select().from_(table(0), copy=False)
+    query.set("joins", joins)
+    titles = {True: "Anti join", False: "Semi join"}
+    node = keyed(
+        titles[probes[0].anti] if len({one.anti for one in probes}) == 1 else "Semi and anti join",
+        inputs,
+        keys,
+        query,
+        body.columns,
+        partition=[known[each].name for each in outer],
+        key=key,
+        shown=shown,
+        reason=None if outer else Reason("subquery", "The subquery is tied to the outer rows by no equality."),
+    )
+    return over(node, known)
+
+
+def never_null(plan: Plan, name: str) -> bool:
+    """Whether a field is known to hold a value in every row."""
+    match plan:
+        case Scan():
+            return not plan.schema.column(name).nullable
+        case Select():
+            expr = next(item.expr for item in plan.items if item.field.name == name).unnest()
+            return isinstance(expr, exp.Column) and never_null(plan.inputs[int(expr.table[1:])], expr.name)
+        case _:
+            return False

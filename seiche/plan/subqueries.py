@@ -1,0 +1,352 @@
+"""Subqueries in expressions become joins.
+
+    EXISTS, IN, NOT EXISTS, NOT IN      as a condition of WHERE or HAVING: a semi or anti join
+    a value, not correlated             a relation of one row, joined with every row
+    a value, correlated by equalities   its groups by the correlated columns. Where no value means no row, they are joined;
+                                        else they are left joined, and a count without rows is 0
+    EXISTS inside of an expression      a count of rows that is compared with 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from seiche.plan.algebra import Field, Plan, input_column
+from seiche.plan.grouping import aggregates, distinct, group
+from seiche.plan.joins import Probe, Tied, never_null, outer_join, probe, tie
+from seiche.plan.reasons import NotIncremental
+from seiche.plan.rows import Rows, over, split, type_of
+from seiche.types import BIGINT, BOOLEAN, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """How to lower what a subquery holds: its FROM clause with conditions on it, and a whole query."""
+
+    block: Callable[[exp.Select, Sequence[exp.Expr], Sequence[exp.Expr]], Rows]
+    query: Callable[[exp.Expr], Plan]
+
+
+def holds_subquery(node: exp.Expr) -> bool:
+    return any(isinstance(each, exp.Query | exp.Exists) for each in node.walk())
+
+
+def filter_by(rows: Rows, conditions: Sequence[exp.Expr], remaining: Sequence[exp.Expr], lowering: Lowering) -> Rows:
+    """The rows that fulfil conditions with subqueries in them; `remaining` is what the query asks of them later."""
+    probes: list[Probe] = []
+    values: list[exp.Expr] = []
+    for condition in conditions:
+        made = _probe(rows, condition, lowering)
+        if made is None:
+            values.append(condition)
+        else:
+            probes.append(made[0])
+            values += made[1]
+    by_values: dict[tuple[exp.Expr, ...], list[Probe]] = {}
+    for each in probes:
+        by_values.setdefault(each.tied.left, []).append(each)
+    for position, (tied, members) in enumerate(by_values.items()):
+        later = [node for known in list(by_values)[position + 1 :] for node in known]
+        later += [other for one in probes if one.tied.left != tied for other in one.tied.others]
+        rows = probe(rows, members, [*remaining, *values, *later])
+    for position, condition in enumerate(values):
+        rows = with_values(rows, [condition], [*remaining, *values[position:]], lowering)
+        rows.filter(condition)
+    return rows
+
+
+def with_values(rows: Rows, roots: Sequence[exp.Expr], remaining: Sequence[exp.Expr], lowering: Lowering) -> Rows:
+    """The rows with every subquery in the given expressions known as a value."""
+    for root in roots:
+        for node in _subqueries(root):
+            if node in rows.known:
+                continue
+            rejecting = _rejects_null(root, node)
+            if isinstance(node, exp.Exists):
+                rows = _attach(rows, node, _any(node.this), remaining, lowering, rejecting=False)
+            elif isinstance(node, exp.In):
+                raise NotIncremental("subquery", "IN (SELECT …) stands inside of another expression.")
+            else:
+                rows = _attach(rows, node, node.unnest(), remaining, lowering, rejecting=rejecting)
+    return rows
+
+
+def _subqueries(root: exp.Expr) -> Iterator[exp.Expr]:
+    """The outermost subqueries of an expression."""
+    if isinstance(root, exp.Exists | exp.Subquery) or (isinstance(root, exp.In) and root.args.get("query")):
+        yield root
+    elif isinstance(root, exp.Query):
+        raise NotIncremental("subquery", "A subquery stands where the planner cannot turn it into a join.")
+    else:
+        for child in list(root.iter_expressions()):
+            yield from _subqueries(child)
+
+
+# --- EXISTS and IN -----------------------------------------------------------------------------------
+
+
+def _probe(rows: Rows, condition: exp.Expr, lowering: Lowering) -> tuple[Probe, list[exp.Expr]] | None:
+    """A condition as a semi or anti join, and what must hold besides; None when it is neither."""
+    inner, anti = condition.unnest(), False
+    while isinstance(inner, exp.Not):
+        inner, anti = inner.this.unnest(), not anti
+    if isinstance(inner, exp.Exists):
+        query = inner.this.unnest()
+        if not _is_plain(query) or not is_correlated(query):
+            return None
+        found, tied = _correlation(rows, query, (), lowering)
+        return Probe(anti, found, tied), []
+    if isinstance(inner, exp.In) and inner.args.get("query") is not None:
+        return _member(rows, inner, anti, lowering)
+    return None
+
+
+def _member(rows: Rows, node: exp.In, anti: bool, lowering: Lowering) -> tuple[Probe, list[exp.Expr]]:
+    query = node.args["query"].unnest()
+    tested = list(node.this.expressions) if isinstance(node.this, exp.Tuple) else [node.this]
+    if any(holds_subquery(each) for each in tested):
+        raise NotIncremental("subquery", "A subquery stands left of IN.")
+    if _is_plain(query):
+        candidates = [each.unalias() for each in query.expressions]
+        inner, tied = _correlation(rows, query, candidates, lowering)
+    elif is_correlated(query):
+        raise NotIncremental("subquery", "A correlated subquery groups, sorts or limits its rows.")
+    else:
+        plan = lowering.query(query)
+        visible = [field for field in plan.fields if not field.hidden]
+        candidates = [_candidate(field, query) for field in visible]
+        inner, tied = over(plan, dict(zip(candidates, visible, strict=True))), Tied()
+    pairs = list(zip(tested, candidates, strict=True))
+    if any(type_of(a) != type_of(b) for a, b in pairs):
+        raise NotIncremental("subquery", "The types around IN differ.")
+    if not anti:
+        tied.pairs += [pair for pair in pairs if pair[0] not in tied.left]
+        tied.others += [_equal(a, b) for a, b in pairs if (a, b) not in tied.pairs]
+        return Probe(False, inner, tied), []
+    nullable = [
+        (a, b) for a, b in pairs if not (_has_value(rows, a) and _has_value(inner, b))
+    ]
+    if not nullable:
+        tied.pairs += [pair for pair in pairs if pair[0] not in tied.left]
+        tied.others += [_equal(a, b) for a, b in pairs if (a, b) not in tied.pairs]
+        return Probe(True, inner, tied), []
+    # A row is in doubt, and so not in the answer, when it equals a candidate or cannot be told apart from it.
+    if tied.pairs:
+        tied.others += [exp.paren(exp.or_(_equal(a, b), _is_null(a), _is_null(b)), copy=False) for a, b in pairs]
+        return Probe(True, inner, tied), []
+    if len(pairs) > 1:
+        raise NotIncremental("subquery", "NOT IN over several columns that may be NULL is tied by no equality.")
+    (pair,) = pairs
+    return Probe(True, inner, Tied([pair])), [_safe(inner, pair, rows)]
+
+
+def _safe(inner: Rows, pair: tuple[exp.Expr, exp.Expr], rows: Rows) -> exp.Expr:
+    """NOT IN holds only if there are no candidates, or if neither the value nor any candidate is NULL."""
+    tested, candidate = pair
+    present = exp.Count(this=candidate.copy())
+    every = exp.Count(this=exp.Star())
+    groups = group(inner, [], [present, every])
+    nothing = _boolean(exp.EQ(this=every.copy(), expression=exp.Literal.number(0)))
+    complete = _boolean(exp.EQ(this=every.copy(), expression=present.copy()))
+    plan, fields = groups.plan([nothing, complete])
+    # Only a change of the two answers matters, not each change of the counts behind them.
+    is_empty, is_complete = _made_up("is_empty", tested, BOOLEAN), _made_up("is_complete", tested, BOOLEAN)
+    rows.add_input(distinct(plan), {is_empty: fields[nothing], is_complete: fields[complete]})
+    clear = exp.and_(is_complete.copy(), exp.Not(this=exp.paren(_is_null(tested))))
+    return _boolean(exp.Paren(this=exp.or_(is_empty.copy(), exp.paren(clear))))
+
+
+def _made_up(name: str, origin: exp.Expr, type_: SqlType) -> exp.Expr:
+    """A column that stands for a value which the query does not name; no other origin gives the same."""
+    node = exp.column(name, table=origin.sql("spark"), quoted=True)
+    node.meta["sql_type"] = type_
+    return node
+
+
+def _boolean(node: exp.Expr) -> exp.Expr:
+    node.meta["sql_type"] = BOOLEAN
+    return node
+
+
+def _candidate(field: Field, query: exp.Expr) -> exp.Expr:
+    return _made_up(field.name, query, field.type)
+
+
+def _equal(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    return _boolean(exp.EQ(this=a.copy(), expression=b.copy()))
+
+
+def _is_null(node: exp.Expr) -> exp.Expr:
+    return _boolean(exp.Is(this=node.copy(), expression=exp.null()))
+
+
+def _has_value(rows: Rows, node: exp.Expr) -> bool:
+    found = rows.known.get(node.unnest())
+    return isinstance(found, exp.Column) and never_null(rows.inputs[int(found.table[1:])], found.name)
+
+
+# --- correlation -------------------------------------------------------------------------------------
+
+
+def _is_plain(query: exp.Expr) -> bool:
+    """Whether the query only filters and joins, so that its conditions can be moved out of it."""
+    if not isinstance(query, exp.Select) or not (query.args.get("from_") or query.args.get("from")):
+        return False
+    if any(query.args.get(part) for part in ("group", "having", "limit", "offset")):
+        return False
+    return not any(aggregates(each) for each in query.expressions)
+
+
+def _defined(query: exp.Expr) -> set[str]:
+    kinds = (exp.Table, exp.Subquery, exp.Lateral, exp.Values)
+    return {node.alias_or_name for node in query.find_all(*kinds) if node.alias_or_name}
+
+
+def is_correlated(query: exp.Expr) -> bool:
+    inside = _defined(query)
+    return any(column.table and column.table not in inside for column in query.find_all(exp.Column))
+
+
+def _correlation(
+    rows: Rows, query: exp.Select, wanted: Sequence[exp.Expr], lowering: Lowering
+) -> tuple[Rows, Tied]:
+    """The rows of a plain subquery without its correlated conditions, and those, tied to the outer rows."""
+    inside = _defined(query)
+
+    def is_outer(node: exp.Expr) -> bool:
+        return any(column.table and column.table not in inside for column in node.find_all(exp.Column))
+
+    where = query.args.get("where")
+    conditions = split(where.this) if where is not None else []
+    outer = [each for each in conditions if is_outer(each)]
+    if any(holds_subquery(each) for each in outer):
+        raise NotIncremental("subquery", "A subquery within a subquery refers to the outermost rows.")
+    own = [each for each in conditions if not is_outer(each)]
+    inner = lowering.block(query, own, [*outer, *wanted])
+    tied = tie(outer, rows, inner)
+    for each in tied.others:
+        if not all(rows.covers(column) or inner.covers(column) for column in each.find_all(exp.Column)):
+            raise NotIncremental("subquery", "A subquery refers to rows further out.")
+    return inner, tied
+
+
+# --- values ------------------------------------------------------------------------------------------
+
+
+def _any(query: exp.Expr) -> exp.Expr:
+    """A query for whether another one gives any rows."""
+    inner = query.unnest()
+    count = exp.Count(this=exp.Star())
+    count.meta["sql_type"] = BIGINT
+    count.meta["aggregate"] = True
+    shown = exp.alias_(_boolean(exp.GT(this=count, expression=exp.Literal.number(0))), "found", quoted=True)
+    if _is_plain(inner):
+        made = inner.copy()
+        made.set("expressions", [shown])
+        for part in ("distinct", "order"):
+            made.set(part, None)
+        return made
+    source = exp.Subquery(this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier("counted", quoted=True)))
+    return exp.Select(expressions=[shown]).from_(source, copy=False)
+
+
+def _attach(
+    rows: Rows, node: exp.Expr, query: exp.Expr, remaining: Sequence[exp.Expr], lowering: Lowering, *, rejecting: bool
+) -> Rows:
+    """The rows with the value of a subquery known as `node`."""
+    groups, value, tied = _value(rows, query, lowering)
+    if not tied.pairs:
+        plan, fields = groups.plan([value])
+        rows.add_input(distinct(plan), {node: fields[value]})
+        return rows
+    if rejecting and _is_null_without_rows(value):
+        plan, fields = groups.plan([*tied.right, value])
+        index = rows.add_input(plan, {node: fields[value]})
+        for pair in tied.pairs:
+            other = input_column(index, fields[pair[1]].name)
+            rows.conjuncts.append(tied.equal(pair, rows.resolve(pair[0]), other))
+        return rows
+    calls = groups.used_by([value])
+    plan, fields = groups.plan([*tied.right, *calls])
+    stand_in = {call: _made_up(f"value{number}", query, type_of(call)) for number, call in enumerate(calls)}
+    right = over(plan, {node: fields[node] for node in tied.right} | {stand_in[call]: fields[call] for call in calls})
+    on = exp.and_(*(tied.equal(pair, *pair) for pair in tied.pairs))
+    joined = outer_join("LEFT", rows, right, on, [*remaining, *stand_in.values()])
+    local = Rows(joined.inputs, [], {})
+    for call in calls:
+        local.known[call] = joined.known.pop(stand_in[call])
+        if isinstance(call, exp.Count):
+            zero = exp.cast(exp.Literal.number(0), "bigint")
+            local.known[call] = exp.Coalesce(this=local.known[call], expressions=[zero])
+    for other in tied.right:  # the subquery's own columns are nobody else's
+        del joined.known[other]
+    joined.known[node] = local.resolve(value)
+    return joined
+
+
+def _value(rows: Rows, query: exp.Expr, lowering: Lowering) -> tuple[Rows, exp.Expr, Tied]:
+    """The groups that hold the value of a subquery, the value as an expression over them, and how they are tied."""
+    if isinstance(query, exp.Select) and not any(
+        query.args.get(part) for part in ("group", "having", "limit", "offset", "distinct")
+    ):
+        shown = query.expressions[0].unalias()
+        calls = aggregates(shown)
+        from_ = query.args.get("from_") or query.args.get("from")
+        if from_ is not None and (calls or is_correlated(query)):
+            value = shown if calls else _single(shown)
+            inner, tied = _correlation(rows, query, [value], lowering)
+            if tied.others:
+                raise NotIncremental("subquery", "A correlated value is tied by something else than equalities.")
+            return group(inner, tied.right, [value]), value, tied
+    if is_correlated(query):
+        raise NotIncremental("subquery", "A correlated subquery groups, sorts or limits its rows.")
+    plan = lowering.query(query)
+    field = next(each for each in plan.fields if not each.hidden)
+    candidate = _candidate(field, query)
+    value = _single(candidate)
+    return group(over(plan, {candidate: field}), [], [value]), value, Tied()
+
+
+def _single(value: exp.Expr) -> exp.Expr:
+    """The value of the only row there is; NULL where there are none, and where there are several, which is an error."""
+    type_ = type_of(value)
+    least = exp.Min(this=value.copy())
+    least.meta["sql_type"] = type_
+    every = exp.Count(this=exp.Star())
+    every.meta["sql_type"] = BIGINT
+    single = exp.LTE(this=every, expression=exp.Literal.number(1))
+    made = exp.Case(ifs=[exp.If(this=single, true=least)])
+    made.meta["sql_type"] = type_
+    return made
+
+
+_STRICT = (exp.Paren, exp.Cast, exp.TryCast, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div)
+_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
+def _is_strict(node: exp.Expr) -> bool:
+    """Whether the node is NULL when any of its operands is."""
+    return isinstance(node, _STRICT) or (isinstance(node, exp.Anonymous) and str(node.this).lower().startswith("try_"))
+
+
+def _rejects_null(root: exp.Expr, node: exp.Expr) -> bool:
+    """Whether a condition cannot hold when the subquery in it is NULL."""
+    inner = root.unnest()
+    if not isinstance(inner, _COMPARED):
+        return False
+    above = node.parent
+    while above is not None and above is not inner:
+        if not _is_strict(above):
+            return False
+        above = above.parent
+    return above is inner
+
+
+def _is_null_without_rows(value: exp.Expr) -> bool:
+    """Whether the value of an empty group is NULL."""
+    if isinstance(value, (exp.Sum, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr)):
+        return True
+    return _is_strict(value) and any(_is_null_without_rows(child) for child in value.iter_expressions())

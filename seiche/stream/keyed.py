@@ -1,0 +1,194 @@
+"""Keyed: what changed for some values of a key is evaluated anew for those values.
+
+    1. keys       the values of the key that the inputs' changes mention; few of them come to the driver
+    2. new rows   the node's query over the inputs at the new epoch, restricted to those values
+    3. old rows   those that the node's own relation stores for those values
+
+The difference of 2 and 3 is what changed, in one Spark action. Old rows are not computed again: what is stored is what
+leaves, even where a query leaves something open, like the order of equal rows.
+
+Without a key every row is affected, and nothing is restricted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from sqlglot import exp
+
+from seiche.model import OP
+from seiche.plan.algebra import Keyed, Plan, Scan, Select, UnionAll, field_of, input_index
+from seiche.plan.fragments import Fragment
+from seiche.storage.changes import Changes
+from seiche.stream.linear import changes_sql, exact_sql, key_predicate, restricted_sql, with_vnode
+from seiche.stream.recompute import tolerant
+from seiche.stream.runtime import EpochReads, Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The values of the key that are evaluated: a view with columns k0, k1 …, and the rows of it if they are few."""
+
+    view: str
+    table: pa.Table | None
+
+    def values(self, number: int) -> pa.ChunkedArray | None:
+        """The values of one column of the key, if they can be asked for by a condition."""
+        if self.table is None:
+            return None
+        column = self.table[f"k{number}"]
+        return column if column.null_count == 0 else None
+
+
+def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool) -> Changes | None:
+    """Brings the rows from `reads.before` to `reads.after`; returns what changed."""
+    plan = fragment.plan
+    assert isinstance(plan, Keyed)
+    if not plan.partition:
+        changed = any(changes_sql(each, reads, broadcast=small) is not None for each in plan.inputs)
+        return _emit(fragment, runtime, reads, None, small=small) if changed else None
+    query = _affected(plan, reads, broadcast=small)
+    if query is None:
+        return None
+    frame = reads.scope.sql(query)
+    table = runtime.collect(frame) if small else None
+    if table is not None:
+        if table.num_rows == 0:
+            return None
+        wanted = _Wanted(reads.scope.view(runtime.spark.createDataFrame(table)), table)
+        return _emit(fragment, runtime, reads, wanted, small=True)
+    frame = frame.persist()
+    try:
+        return _emit(fragment, runtime, reads, _Wanted(reads.scope.view(frame), None), small=False)
+    finally:
+        frame.unpersist()
+
+
+def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
+    """The rows of the query at `reads.after`: stored columns, `_vnode` and `_op`."""
+    plan = fragment.plan
+    assert isinstance(plan, Keyed)
+    inputs = [exact_sql(each, reads, reads.after) for each in plan.inputs]
+    return reads.scope.sql(with_vnode(_evaluated(plan, inputs), fragment.schema))
+
+
+def _affected(plan: Keyed, reads: EpochReads, *, broadcast: bool) -> str | None:
+    """The query for the values of the key that the changes mention."""
+    parts = []
+    for source, keys in zip(plan.inputs, plan.keys, strict=True):
+        changes = changes_sql(source, reads, broadcast=broadcast)
+        if changes is not None:
+            shown = ", ".join(f"`{key}` AS `k{number}`" for number, key in enumerate(keys))
+            parts.append(f"(SELECT {shown} FROM ({changes}))")
+    return f"SELECT DISTINCT * FROM ({' UNION ALL '.join(parts)})" if parts else None
+
+
+def _emit(
+    fragment: Fragment, runtime: Runtime, reads: EpochReads, wanted: _Wanted | None, *, small: bool
+) -> Changes | None:
+    plan = fragment.plan
+    assert isinstance(plan, Keyed)
+    inputs = [
+        _restricted(source, keys, wanted, reads, broadcast=small)
+        if wanted is not None
+        else exact_sql(source, reads, reads.after)
+        for source, keys in zip(plan.inputs, plan.keys, strict=True)
+    ]
+    old = _stored(fragment, plan, wanted, reads, broadcast=small)
+    frame = reads.scope.sql(with_vnode(f"({_evaluated(plan, inputs)}) UNION ALL ({old})", fragment.schema))
+    return runtime.emit(fragment.relation, fragment.schema, frame, reads.after, small=small)
+
+
+def _evaluated(plan: Keyed, inputs: Sequence[str]) -> str:
+    """The node's query over queries for its inputs; `_op` is 1."""
+    tables = ", ".join(f"l{number} AS ({query})" for number, query in enumerate(inputs))
+    columns = [f"cast(`{field.name}` as {field.type.spark}) AS `{field.name}`" for field in plan.columns]
+    body = plan.body.transform(tolerant).sql("spark")
+    return f"SELECT {', '.join(columns)}, cast(1 as tinyint) AS `{OP}` FROM (WITH {tables} {body})"
+
+
+def _stored(fragment: Fragment, plan: Keyed, wanted: _Wanted | None, reads: EpochReads, *, broadcast: bool) -> str:
+    """What the relation holds for the wanted values, as rows that leave. Signs of the log add up at the end."""
+    names = ", ".join(f"s.`{name}`" for name in fragment.schema.names)
+    leaving = f"SELECT {names}, cast(-s.`{OP}` as tinyint) AS `{OP}`"
+    if wanted is None:
+        return f"{leaving} FROM {reads.weighted(fragment.relation, reads.before)} s"
+    conditions = _conditions(wanted, [(name, field_of(plan, name).type) for name in plan.partition])
+    stored = reads.weighted(fragment.relation, reads.before, conditions)
+    hint = "/*+ BROADCAST(w) */ " if broadcast else ""
+    same = _same("s", plan.partition)
+    return f"{leaving.replace('SELECT ', f'SELECT {hint}', 1)} FROM {stored} s LEFT SEMI JOIN {wanted.view} w ON {same}"
+
+
+def _restricted(source: Plan, keys: Sequence[str], wanted: _Wanted, reads: EpochReads, *, broadcast: bool) -> str:
+    """The rows of an input at the new epoch that have one of the wanted values."""
+    match source:
+        case Scan():
+            conditions = _conditions(wanted, [(key, field_of(source, key).type) for key in keys])
+            names = ", ".join(f"s.`{name}`" for name in source.schema.names)
+            rows = exact_sql(source, reads, reads.after, conditions)
+            hint = "/*+ BROADCAST(w) */ " if broadcast else ""
+            return f"SELECT {hint}{names}, s.`{OP}` FROM ({rows}) s LEFT SEMI JOIN {wanted.view} w ON {_same('s', keys)}"
+        case UnionAll():
+            parts = [_restricted(each, keys, wanted, reads, broadcast=broadcast) for each in source.inputs]
+            return " UNION ALL ".join(f"({each})" for each in parts)
+        case _:
+            assert isinstance(source, Select)
+            columns = ", ".join(f"`k{number}` AS `{key}`" for number, key in enumerate(keys))
+            view = f"(SELECT {columns} FROM {wanted.view})"
+            lookups = _lookups(source, keys, wanted)
+            return restricted_sql(source, reads, reads.after, keys, view, broadcast=broadcast, lookups=lookups)
+
+
+def _same(alias: str, names: Sequence[str]) -> str:
+    return " AND ".join(f"{alias}.`{name}` <=> w.`k{number}`" for number, name in enumerate(names))
+
+
+def _conditions(wanted: _Wanted, columns: Sequence[tuple[str, object]]) -> str | None:
+    """Conditions on columns that hold the key, for a scan to skip pages by."""
+    found = []
+    for number, (name, type_) in enumerate(columns):
+        values = wanted.values(number)
+        if values is not None:
+            found.append(key_predicate(name, type_, values))  # type: ignore[arg-type]
+    return " AND ".join(each for each in found if each) or None
+
+
+def _lookups(source: Select, keys: Sequence[str], wanted: _Wanted) -> dict[int, str]:
+    """Conditions on the Scans under a join: on the key's own columns, and on those that must equal them."""
+    expressions = {item.field.name: item.expr.unnest() for item in source.items}
+    found: dict[int, list[str]] = {}
+    for number, key in enumerate(keys):
+        values = wanted.values(number)
+        if values is None:
+            continue
+        for column in _equal_columns(source, expressions[key]):
+            index = input_index(column)
+            scan = source.inputs[index]
+            if isinstance(scan, Scan) and field_of(scan, column.name).type == field_of(source, key).type:
+                predicate = key_predicate(column.name, field_of(scan, column.name).type, values)
+                if predicate is not None:
+                    found.setdefault(index, []).append(predicate)
+    return {index: " AND ".join(each) for index, each in found.items()}
+
+
+def _equal_columns(source: Select, start: exp.Expr) -> list[exp.Column]:
+    """The columns that conditions of the join set equal to an expression, itself among them."""
+    found = {start: None} if isinstance(start, exp.Column) else {}
+    growing = True
+    while growing:
+        growing = False
+        for condition in source.conjuncts:
+            if isinstance(condition, exp.EQ):
+                left, right = condition.left.unnest(), condition.right.unnest()
+                for mine, other in ((left, right), (right, left)):
+                    if mine in found and isinstance(other, exp.Column) and other not in found:
+                        found[other] = None
+                        growing = True
+    return [each for each in found if isinstance(each, exp.Column)]
+
+
+__all__ = ["build", "step"]

@@ -1,0 +1,102 @@
+"""TopN: the first rows of the input are stored, and changes are sorted in.
+
+Every row that is not stored comes after the last stored one. So among the stored and the changed rows, those that come no
+later than the old last one are the first of all; when there are enough of them the input need not be read. That fails
+only when more stored rows leave than others take their places, and the input is sorted anew then.
+
+An offset counts from the first row, which is not stored here: the input of such a node is a TopN itself, and is read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from seiche.model import OP, VNODE
+from seiche.plan.algebra import TopN
+from seiche.plan.fragments import Fragment
+from seiche.storage.changes import Changes
+from seiche.stream.linear import changes_sql, exact_sql, with_vnode
+from seiche.stream.runtime import EpochReads, Runtime, vnode_sql
+
+
+def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool) -> Changes | None:
+    """Brings the first rows from `reads.before` to `reads.after`; returns what changed."""
+    plan = fragment.plan
+    assert isinstance(plan, TopN)
+    changes = changes_sql(plan.input, reads, broadcast=small)
+    if changes is None:
+        return None
+    if small and not plan.offset:
+        candidates = runtime.collect(reads.scope.sql(_candidates(fragment, plan, reads, changes)))
+        changed = _decided(candidates, plan.limit) if candidates is not None else None
+        if changed is not None:
+            return runtime.emit_table(fragment.relation, fragment.schema, changed, reads.after)
+    names = _list(fragment.schema.names)
+    stored = reads.weighted(fragment.relation, reads.before)
+    query = f"({_first(plan, reads)}) UNION ALL (SELECT {names}, cast(-`{OP}` as tinyint) AS `{OP}` FROM {stored})"
+    frame = reads.scope.sql(with_vnode(query, fragment.schema))
+    return runtime.emit(fragment.relation, fragment.schema, frame, reads.after, small=True)
+
+
+def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
+    """The first rows at `reads.after`: stored columns, `_vnode` and `_op`."""
+    plan = fragment.plan
+    assert isinstance(plan, TopN)
+    return reads.scope.sql(with_vnode(_first(plan, reads), fragment.schema))
+
+
+def _first(plan: TopN, reads: EpochReads) -> str:
+    names = _list(field.name for field in plan.fields)
+    rows = f"SELECT {names}, `{OP}` FROM ({exact_sql(plan.input, reads, reads.after)})"
+    offset = f" OFFSET {plan.offset}" if plan.offset else ""
+    return f"{rows} ORDER BY {_order(plan)} LIMIT {plan.limit}{offset}"
+
+
+def _candidates(fragment: Fragment, plan: TopN, reads: EpochReads, changes: str) -> str:
+    """Stored and changed rows in order: `_was` tells those that are stored, `_is` those that are alive now."""
+    names = _list(fragment.schema.names)
+    stored = reads.weighted(fragment.relation, reads.before)
+    both = (
+        f"SELECT {names}, cast(`{OP}` as int) AS `_was`, cast(`{OP}` as int) AS `_is` FROM {stored}"
+        f" UNION ALL SELECT {names}, 0, cast(`{OP}` as int) FROM ({changes})"
+    )
+    net = (
+        f"SELECT {names}, sum(`_was`) > 0 AS `_was`, sum(`_is`) > 0 AS `_is` FROM ({both}) GROUP BY {names}"
+        " HAVING sum(`_was`) > 0 OR sum(`_is`) > 0"
+    )
+    vnode = f"{vnode_sql(fragment.schema.key)} AS `{VNODE}`"
+    return f"SELECT {names}, {vnode}, `_was`, `_is` FROM ({net}) ORDER BY {_order(plan)}"
+
+
+def _decided(candidates: pa.Table, limit: int) -> pa.Table | None:
+    """The changes of the first rows; None when the candidates do not tell."""
+    was = candidates["_was"].to_numpy(zero_copy_only=False).astype(bool)
+    alive = candidates["_is"].to_numpy(zero_copy_only=False).astype(bool)
+    stored = int(was.sum())
+    if stored >= limit:  # there may be rows that are neither stored nor changed
+        last = int(np.flatnonzero(was)[-1])
+        if int(alive[: last + 1].sum()) < limit:
+            return None
+    now = np.zeros(len(was), bool)
+    now[np.flatnonzero(alive)[:limit]] = True
+    changed = was != now
+    signs = np.where(now, 1, -1).astype(np.int8)
+    rows = candidates.drop_columns(["_was", "_is"]).append_column(OP, pa.array(signs))
+    return rows.filter(pa.array(changed))
+
+
+def _order(plan: TopN) -> str:
+    parts = [
+        f"`{each.name}` {'DESC' if each.descending else 'ASC'} NULLS {'FIRST' if each.nulls_first else 'LAST'}"
+        for each in plan.order
+    ]
+    return ", ".join([*parts, *(f"`{name}` ASC NULLS FIRST" for name in plan.key)])
+
+
+def _list(names: object) -> str:
+    return ", ".join(f"`{name}`" for name in names)  # type: ignore[attr-defined]
+
+
+__all__ = ["build", "step"]
