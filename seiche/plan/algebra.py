@@ -161,7 +161,7 @@ class SortField:
 
 @dataclass(frozen=True, slots=True)
 class TopN:
-    """The input's rows number `offset` + 1 to `offset` + `limit`; rows that are equal in `order` go by the stream key."""
+    """The input's rows number `offset` + 1 to `offset` + `limit`; rows equal in `order` go by the stream key."""
 
     input: Plan
     order: tuple[SortField, ...]

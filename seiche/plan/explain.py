@@ -268,8 +268,8 @@ class _Reader:
         technique = (
             f"change rule: counted off from the {plan.limit + plan.offset} rows below"
             if plan.offset
-            else "change rule: changes are sorted into the stored rows; affected keys: the input is sorted anew when more "
-            "of them leave than others take their places"
+            else "change rule: changes are sorted into the stored rows; "
+            "the input is sorted anew when more of them leave than others take their places"
         )
         return _Shown(Node("Top", technique, plan.key, tuple(details), (below.node,)), "rows", own, own)
 

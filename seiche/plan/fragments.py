@@ -6,9 +6,10 @@
     top         a TopN over a linear plan
     recompute   a query is evaluated anew and the difference merged
 
-Whatever is not linear and stands below another operator becomes a fragment of its own with an internal relation, so that what reads
-it finds both its changes and its rows in storage. The order of fragments is the order in which they run, and it
-is the same whenever the same plan is cut: ids of internal relations can be handed in again at recovery.
+Whatever is not linear and stands below another operator becomes a fragment of its own with an internal relation, so
+that what reads it finds both its changes and its rows in storage. Parts that are equal, like a WITH query that is read
+twice, share one. The order of fragments is the order in which they run, and it is the same whenever the same plan is
+cut: ids of internal relations can be handed in again at recovery.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) 
     """The fragments of a view stored as `target`, inputs before what reads them."""
     fragments: list[Fragment] = []
 
+    def stored(node: Plan) -> Scan:
+        """The node in an internal relation, the same one for equal nodes."""
+        for each in fragments:
+            if each.plan == node:
+                return Scan(each.relation, each.schema)
+        return store(node, new_internal())
+
     def store(node: Plan, relation: RelationId) -> Scan:
         shape = fragment_schema(node)
         fragments.append(Fragment(relation, shape, node))
@@ -68,7 +76,7 @@ def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) 
     def below(node: Plan) -> Plan:
         """The node as an input: linear ones stay, any other is stored."""
         lowered = over_stored(node)
-        return lowered if isinstance(lowered, (Scan, Select, UnionAll)) else store(lowered, new_internal())
+        return lowered if isinstance(lowered, (Scan, Select, UnionAll)) else stored(lowered)
 
     store(over_stored(plan), target)
     return tuple(fragments)

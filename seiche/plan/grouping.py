@@ -1,10 +1,10 @@
 """GROUP BY and aggregate calls.
 
-    count, sum, min, max, bool_and, bool_or     an Aggregate, whose groups are maintained from their state
-    count(DISTINCT x), sum(DISTINCT x)          an Aggregate over the distinct pairs of group and x; joined by group with
-                                                what else is asked of the groups
-    any other aggregate                         a Keyed: the groups that changed are evaluated anew
-    GROUPING SETS, ROLLUP, CUBE                 one query for each set, united
+count, sum, min, max, bool_and, bool_or     an Aggregate, whose groups are maintained from their state
+count(DISTINCT x), sum(DISTINCT x)          an Aggregate over the distinct pairs of group and x; joined by group with
+                                            what else is asked of the groups
+any other aggregate                         a Keyed: the groups that changed are evaluated anew
+GROUPING SETS, ROLLUP, CUBE                 one query for each set, united
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def _distinct_argument(call: exp.Expr) -> exp.Expr:
     return found
 
 
-def _groups(rows: Rows, keys: Sequence[exp.Expr], calls: dict[exp.Expr, exp.Expr]) -> tuple[Plan, dict[exp.Expr, Field]]:
+def _groups(
+    rows: Rows, keys: Sequence[exp.Expr], calls: dict[exp.Expr, exp.Expr]
+) -> tuple[Plan, dict[exp.Expr, Field]]:
     """An Aggregate that gives its keys and calls as they are; `calls` are the calls to make for those of the query."""
     inner_items: list[Item] = []
     key_fields: list[Field] = []
@@ -188,9 +190,7 @@ def _evaluated(rows: Rows, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr]) 
         query = query.group_by(*(inside.resolve(each) for each in keys), copy=False)
         names = [known[each].name for each in keys]
         asked = [fields[each].name for each in keys]
-        node = keyed(
-            "Aggregate", [source], [asked], query, body.columns, partition=names, key=names, shown=shown
-        )
+        node = keyed("Aggregate", [source], [asked], query, body.columns, partition=names, key=names, shown=shown)
         return over(node, known)
     reason = Reason("aggregate", "An aggregate without a state to be maintained from covers all rows.")
     zero = body.add("_one", Field("_one", SMALLINT), exp.cast(exp.Literal.number(0), "smallint"), hidden=True)
@@ -228,9 +228,7 @@ def _sets(element: exp.Expr) -> list[list[exp.Expr]]:
             prefixes = (parts[:count] for count in range(len(parts), -1, -1))
             return [[key for part in prefix for key in part] for prefix in prefixes]
         case exp.Cube():
-            subsets = (
-                subset for count in range(len(parts), -1, -1) for subset in itertools.combinations(parts, count)
-            )
+            subsets = (subset for count in range(len(parts), -1, -1) for subset in itertools.combinations(parts, count))
             return [[key for part in subset for key in part] for subset in subsets]
         case exp.GroupingSets():
             return [one for each in element.expressions for one in _sets(each)]

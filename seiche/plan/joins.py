@@ -1,7 +1,7 @@
 """Outer, semi and anti joins: the values of the join columns that changed are joined anew.
 
-All of them are one query over two or more inputs that falls apart by the columns that its equalities tie together. A join
-without an equality does not fall apart, so it is evaluated in full and says so.
+All of them are one query over two or more inputs that falls apart by the columns that its equalities tie together. A
+join without an equality does not fall apart, so it is evaluated in full and says so.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequ
     inside = Rows()
     for index, (plan, fields) in enumerate(plans):
         inside.add_input(plan, fields)
-        for node, each in fields.items():
-            known[node] = body.add(each.name, each, input_column(index, each.name))
+        for node, its in fields.items():
+            known[node] = body.add(its.name, its, input_column(index, its.name))
     key: list[str] = []
     for index, (plan, _) in enumerate(plans):
         key += body.carry(index, plan, plan.key, "k")
@@ -92,10 +92,13 @@ def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequ
     join = exp.Join(this=table(1), side=side, on=condition)
     query = body.select().from_(table(0), copy=False)
     query.set("joins", [join])
-    node = keyed(
+    joined = keyed(
         f"{side.capitalize()} join",
         [plan for plan, _ in plans],
-        [[fields[each].name for each in keys] for (_, fields), keys in zip(plans, (tied.left, tied.right), strict=True)],
+        [
+            [fields[each].name for each in keys]
+            for (_, fields), keys in zip(plans, (tied.left, tied.right), strict=True)
+        ],
         query,
         body.columns,
         partition=partition,
@@ -103,7 +106,7 @@ def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequ
         shown=[("on", condition)],
         reason=None if tied.pairs else Reason("outer_join", f"The {side} JOIN has no equality between its sides."),
     )
-    return over(node, known)
+    return over(joined, known)
 
 
 def _with_presence(plan: Plan) -> Plan:
@@ -172,7 +175,7 @@ def probe(rows: Rows, probes: Sequence[Probe], remaining: Sequence[exp.Expr]) ->
     query = body.select().from_(table(0), copy=False)
     query.set("joins", joins)
     titles = {True: "Anti join", False: "Semi join"}
-    node = keyed(
+    joined = keyed(
         titles[probes[0].anti] if len({one.anti for one in probes}) == 1 else "Semi and anti join",
         inputs,
         keys,
@@ -183,7 +186,7 @@ def probe(rows: Rows, probes: Sequence[Probe], remaining: Sequence[exp.Expr]) ->
         shown=shown,
         reason=None if outer else Reason("subquery", "The subquery is tied to the outer rows by no equality."),
     )
-    return over(node, known)
+    return over(joined, known)
 
 
 def never_null(plan: Plan, name: str) -> bool:

@@ -94,9 +94,7 @@ def keyed(
     reason: Reason | None = None,
 ) -> Keyed:
     named = tuple(tuple(each) for each in keys)
-    return Keyed(
-        title, tuple(inputs), named, body, tuple(columns), tuple(partition), tuple(key), tuple(shown), reason
-    )
+    return Keyed(title, tuple(inputs), named, body, tuple(columns), tuple(partition), tuple(key), tuple(shown), reason)
 
 
 def tidy(select: Select) -> Plan:

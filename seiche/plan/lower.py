@@ -16,7 +16,6 @@ from seiche.plan.algebra import (
     Aggregate,
     Field,
     Item,
-    Keyed,
     Plan,
     Reason,
     Recompute,
@@ -33,7 +32,7 @@ from seiche.plan.algebra import (
 from seiche.plan.grouping import aggregates, distinct, group, grouping_sets
 from seiche.plan.keyed import keyed, table, tidy
 from seiche.plan.reasons import NotIncremental
-from seiche.plan.rows import Rows, over, split, type_of, typed_as, unique
+from seiche.plan.rows import Rows, over, split, type_of, typed_as
 from seiche.plan.setops import except_or_intersect
 from seiche.plan.sources import Schemas, Sources
 from seiche.plan.subqueries import Lowering, filter_by, holds_subquery, is_correlated, with_values
@@ -66,7 +65,7 @@ class _Planner:
                 raise NotIncremental("constant", "The query reads no relation, so it never changes.")
             return self._query(ast)
         except NotIncremental as stop:
-            if is_correlated(ast):
+            if is_correlated(ast) or not isinstance(ast, exp.Query):
                 raise
             found = tuple(columns) if columns is not None else tuple(_output(each) for each in _projections(ast))
             clock = _reads_clock(ast)

@@ -1,4 +1,4 @@
-"""Why a part of a query has no rule for changes: raised while lowering, and caught where that part can be recomputed."""
+"""Why a part of a query has no rule for changes: raised while lowering, caught where that part can be recomputed."""
 
 from __future__ import annotations
 

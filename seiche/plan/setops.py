@@ -1,7 +1,7 @@
 """EXCEPT and INTERSECT: how often a row is on either side is counted, and the counts tell.
 
-The counts are groups with a state, so changes are added to them and neither side is read again. With ALL, a row is given
-as many times as the counts say, and these copies are numbered.
+The counts are groups with a state, so changes are added to them and neither side is read again. With ALL, a row is
+given as many times as the counts say, and these copies are numbered.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """FROM: tables, derived tables and the joins between them, from left to right.
 
-Inner joins only add inputs and conditions: they end up in one n-ary Select. An outer join takes what was joined so far as
-its left side, with the conditions of WHERE that may go below it. A LATERAL item that joins is merged into the rest; one
-that unnests an array is evaluated for the rows that changed.
+Inner joins only add inputs and conditions: they end up in one n-ary Select. An outer join takes what was joined so far
+as its left side, with the conditions of WHERE that may go below it. A LATERAL item that joins is merged into the rest;
+one that unnests an array is evaluated for the rows that changed.
 """
 
 from __future__ import annotations
@@ -145,9 +145,7 @@ class Sources:
             rows.filter(each)
         return rows
 
-    def _unnested(
-        self, rows: Rows, inner: exp.Select, alias: str, side: str, remaining: Sequence[exp.Expr]
-    ) -> Rows:
+    def _unnested(self, rows: Rows, inner: exp.Select, alias: str, side: str, remaining: Sequence[exp.Expr]) -> Rows:
         """Each row with the elements of an array that is computed from it, numbered."""
         shown = inner.expressions[0]
         call = shown.unalias()
@@ -162,9 +160,7 @@ class Sources:
         body, known = Body(), dict[exp.Expr, Field]()
         for node, field in fields.items():
             known[node] = body.add(field.name, field, input_column(0, field.name))
-        elements = exp.Dot(
-            this=exp.column("z", table="z"), expression=exp.to_identifier("v")
-        )
+        elements = exp.Dot(this=exp.column("z", table="z"), expression=exp.to_identifier("v"))
         number = exp.Dot(this=exp.column("z", table="z"), expression=exp.to_identifier("n"))
         item = Field(_free(shown.alias_or_name, body), type_of(call))
         known[_named(shown.alias_or_name, alias)] = body.add(item.name, item, elements)
@@ -182,14 +178,12 @@ class Sources:
                 exp.Lambda(this=pair, expressions=[exp.to_identifier("x"), exp.to_identifier("i")]),
             ],
         )
-        exploded = exp.Select(
-            expressions=[exp.alias_(exp.Anonymous(this="explode", expressions=[numbered]), "z")]
-        )
+        exploded = exp.Select(expressions=[exp.alias_(exp.Anonymous(this="explode", expressions=[numbered]), "z")])
         lateral = exp.Lateral(this=exp.Subquery(this=exploded), alias=exp.TableAlias(this=exp.to_identifier("z")))
         join = exp.Join(this=lateral, side="LEFT", on=exp.true()) if side else exp.Join(this=lateral, kind="CROSS")
         query = body.select().from_(table(0), copy=False)
         query.set("joins", [join])
-        node = keyed(
+        joined = keyed(
             "Unnest",
             [source],
             [source.key],
@@ -199,7 +193,7 @@ class Sources:
             key=key,
             shown=[("elements of", inside.resolve(array))],
         )
-        return over(node, known)
+        return over(joined, known)
 
 
 def _shifted(expr: exp.Expr, by: int) -> exp.Expr:

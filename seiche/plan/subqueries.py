@@ -1,10 +1,10 @@
 """Subqueries in expressions become joins.
 
-    EXISTS, IN, NOT EXISTS, NOT IN      as a condition of WHERE or HAVING: a semi or anti join
-    a value, not correlated             a relation of one row, joined with every row
-    a value, correlated by equalities   its groups by the correlated columns. Where no value means no row, they are joined;
-                                        else they are left joined, and a count without rows is 0
-    EXISTS inside of an expression      a count of rows that is compared with 0
+EXISTS, IN, NOT EXISTS, NOT IN      as a condition of WHERE or HAVING: a semi or anti join
+a value, not correlated             a relation of one row, joined with every row
+a value, correlated by equalities   its groups by the correlated columns. Where no value means no row, they are joined;
+                                    else they are left joined, and a count without rows is 0
+EXISTS inside of an expression      a count of rows that is compared with 0
 """
 
 from __future__ import annotations
@@ -53,13 +53,20 @@ def filter_by(rows: Rows, conditions: Sequence[exp.Expr], remaining: Sequence[ex
         later += [other for one in probes if one.tied.left != tied for other in one.tied.others]
         rows = probe(rows, members, [*remaining, *values, *later])
     for position, condition in enumerate(values):
-        rows = with_values(rows, [condition], [*remaining, *values[position:]], lowering)
+        rows = with_values(rows, [condition], [*remaining, *values[position:]], lowering, conditions=True)
         rows.filter(condition)
     return rows
 
 
-def with_values(rows: Rows, roots: Sequence[exp.Expr], remaining: Sequence[exp.Expr], lowering: Lowering) -> Rows:
-    """The rows with every subquery in the given expressions known as a value."""
+def with_values(
+    rows: Rows,
+    roots: Sequence[exp.Expr],
+    remaining: Sequence[exp.Expr],
+    lowering: Lowering,
+    *,
+    conditions: bool = False,
+) -> Rows:
+    """The rows with every subquery in the given expressions known as a value; `conditions` are true or not."""
     for root in roots:
         for node in _subqueries(root):
             if node in rows.known:
@@ -68,7 +75,9 @@ def with_values(rows: Rows, roots: Sequence[exp.Expr], remaining: Sequence[exp.E
             if isinstance(node, exp.Exists):
                 rows = _attach(rows, node, _any(node.this), remaining, lowering, rejecting=False)
             elif isinstance(node, exp.In):
-                raise NotIncremental("subquery", "IN (SELECT …) stands inside of another expression.")
+                member = _membership(rows, node, decides=conditions and _only_decides(root, node))
+                rows = with_values(rows, [member], [*remaining, member], lowering)
+                rows.known[node] = rows.resolve(member)
             else:
                 rows = _attach(rows, node, node.unnest(), remaining, lowering, rejecting=rejecting)
     return rows
@@ -126,9 +135,7 @@ def _member(rows: Rows, node: exp.In, anti: bool, lowering: Lowering) -> tuple[P
         tied.pairs += [pair for pair in pairs if pair[0] not in tied.left]
         tied.others += [_equal(a, b) for a, b in pairs if (a, b) not in tied.pairs]
         return Probe(False, inner, tied), []
-    nullable = [
-        (a, b) for a, b in pairs if not (_has_value(rows, a) and _has_value(inner, b))
-    ]
+    nullable = [(a, b) for a, b in pairs if not (_has_value(rows, a) and _has_value(inner, b))]
     if not nullable:
         tied.pairs += [pair for pair in pairs if pair[0] not in tied.left]
         tied.others += [_equal(a, b) for a, b in pairs if (a, b) not in tied.pairs]
@@ -175,6 +182,39 @@ def _candidate(field: Field, query: exp.Expr) -> exp.Expr:
     return _made_up(field.name, query, field.type)
 
 
+def _membership(rows: Rows, node: exp.In, *, decides: bool) -> exp.Expr:
+    """IN (SELECT …) inside of an expression, as what EXISTS can tell. Where only the truth decides, NULL is false."""
+    query = node.args["query"].unnest()
+    tested = list(node.this.expressions) if isinstance(node.this, exp.Tuple) else [node.this]
+    if not _is_plain(query) or len(tested) != 1:
+        raise NotIncremental("subquery", "IN (SELECT …) inside of an expression groups its rows or compares several.")
+    candidate = query.expressions[0].unalias()
+
+    def exists(condition: exp.Expr | None) -> exp.Expr:
+        made = query.copy()
+        if condition is not None:
+            made = made.where(condition, copy=False)
+        return _boolean(exp.Exists(this=made))
+
+    found = exists(_equal(candidate, tested[0]))
+    if decides:
+        return found
+    unknown = exp.or_(exists(_is_null(candidate)), exp.paren(exp.and_(_is_null(tested[0]), exists(None))))
+    nothing = exp.cast(exp.null(), "boolean")
+    cases = [exp.If(this=found, true=exp.true()), exp.If(this=unknown, true=nothing)]
+    return _boolean(exp.Case(ifs=cases, default=exp.false()))
+
+
+def _only_decides(root: exp.Expr, node: exp.Expr) -> bool:
+    """Whether the node stands under nothing but AND and OR in a condition."""
+    above = node.parent
+    while above is not None and above is not root.parent:
+        if not isinstance(above, exp.And | exp.Or | exp.Paren):
+            return False
+        above = above.parent
+    return above is root.parent
+
+
 def _equal(a: exp.Expr, b: exp.Expr) -> exp.Expr:
     return _boolean(exp.EQ(this=a.copy(), expression=b.copy()))
 
@@ -210,9 +250,7 @@ def is_correlated(query: exp.Expr) -> bool:
     return any(column.table and column.table not in inside for column in query.find_all(exp.Column))
 
 
-def _correlation(
-    rows: Rows, query: exp.Select, wanted: Sequence[exp.Expr], lowering: Lowering
-) -> tuple[Rows, Tied]:
+def _correlation(rows: Rows, query: exp.Select, wanted: Sequence[exp.Expr], lowering: Lowering) -> tuple[Rows, Tied]:
     """The rows of a plain subquery without its correlated conditions, and those, tied to the outer rows."""
     inside = _defined(query)
 
@@ -281,8 +319,8 @@ def _attach(
         if isinstance(call, exp.Count):
             zero = exp.cast(exp.Literal.number(0), "bigint")
             local.known[call] = exp.Coalesce(this=local.known[call], expressions=[zero])
-    for other in tied.right:  # the subquery's own columns are nobody else's
-        del joined.known[other]
+    for mine in tied.right:  # the subquery's own columns are nobody else's
+        del joined.known[mine]
     joined.known[node] = local.resolve(value)
     return joined
 
@@ -349,4 +387,8 @@ def _is_null_without_rows(value: exp.Expr) -> bool:
     """Whether the value of an empty group is NULL."""
     if isinstance(value, (exp.Sum, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr)):
         return True
+    if isinstance(value, exp.Nullif):
+        return _is_null_without_rows(value.this)
+    if isinstance(value, exp.Coalesce):
+        return all(_is_null_without_rows(child) for child in value.iter_expressions())
     return _is_strict(value) and any(_is_null_without_rows(child) for child in value.iter_expressions())

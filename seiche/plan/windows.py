@@ -63,7 +63,7 @@ def _evaluate(
     key = body.carry(0, source, source.key, "k")
     names = [fields[each].name for each in partition]
     reason = None if partition else Reason("window", "A window without PARTITION BY covers all rows.")
-    node = keyed(
+    plan = keyed(
         "Window",
         [source],
         [names],
@@ -74,4 +74,4 @@ def _evaluate(
         shown=[("window", inside.resolve(window)) for window in windows],
         reason=reason,
     )
-    return over(node, known)
+    return over(plan, known)

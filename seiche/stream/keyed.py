@@ -131,7 +131,9 @@ def _restricted(source: Plan, keys: Sequence[str], wanted: _Wanted, reads: Epoch
             names = ", ".join(f"s.`{name}`" for name in source.schema.names)
             rows = exact_sql(source, reads, reads.after, conditions)
             hint = "/*+ BROADCAST(w) */ " if broadcast else ""
-            return f"SELECT {hint}{names}, s.`{OP}` FROM ({rows}) s LEFT SEMI JOIN {wanted.view} w ON {_same('s', keys)}"
+            return (
+                f"SELECT {hint}{names}, s.`{OP}` FROM ({rows}) s LEFT SEMI JOIN {wanted.view} w ON {_same('s', keys)}"
+            )
         case UnionAll():
             parts = [_restricted(each, keys, wanted, reads, broadcast=broadcast) for each in source.inputs]
             return " UNION ALL ".join(f"({each})" for each in parts)
@@ -168,7 +170,7 @@ def _lookups(source: Select, keys: Sequence[str], wanted: _Wanted) -> dict[int, 
         for column in _equal_columns(source, expressions[key]):
             index = input_index(column)
             scan = source.inputs[index]
-            if isinstance(scan, Scan) and field_of(scan, column.name).type == field_of(source, key).type:
+            if isinstance(scan, Scan) and field_of(scan, column.name).type.bare == field_of(source, key).type.bare:
                 predicate = key_predicate(column.name, field_of(scan, column.name).type, values)
                 if predicate is not None:
                     found.setdefault(index, []).append(predicate)

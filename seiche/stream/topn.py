@@ -1,8 +1,8 @@
 """TopN: the first rows of the input are stored, and changes are sorted in.
 
-Every row that is not stored comes after the last stored one. So among the stored and the changed rows, those that come no
-later than the old last one are the first of all; when there are enough of them the input need not be read. That fails
-only when more stored rows leave than others take their places, and the input is sorted anew then.
+Every row that is not stored comes after the last stored one. So among the stored and the changed rows, those that come
+no later than the old last one are the first of all; when there are enough of them the input need not be read. That
+fails only when more stored rows leave than others take their places, and the input is sorted anew then.
 
 An offset counts from the first row, which is not stored here: the input of such a node is a TopN itself, and is read.
 """
@@ -75,7 +75,7 @@ def _decided(candidates: pa.Table, limit: int) -> pa.Table | None:
     was = candidates["_was"].to_numpy(zero_copy_only=False).astype(bool)
     alive = candidates["_is"].to_numpy(zero_copy_only=False).astype(bool)
     stored = int(was.sum())
-    if stored >= limit:  # there may be rows that are neither stored nor changed
+    if stored and stored >= limit:  # there may be rows that are neither stored nor changed
         last = int(np.flatnonzero(was)[-1])
         if int(alive[: last + 1].sum()) < limit:
             return None

@@ -13,14 +13,18 @@ PAGE = Path(__file__).parents[3] / "docs" / "incremental.md"
 
 
 def codes_in_the_planner() -> set[str]:
-    """The codes that lowering can give: first arguments of `_NotIncremental`, and the table of refused clauses."""
+    """The codes that planning can give: first arguments of `NotIncremental` and `Reason`, and the refused clauses."""
     found = {code for code, _ in lower._REFUSED_CLAUSES.values()}
-    for node in ast.walk(ast.parse(inspect.getsource(lower))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_NotIncremental":
+    for path in Path(inspect.getfile(lower)).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id not in ("NotIncremental", "Reason"):
+                continue
             match node.args[0]:
                 case ast.Constant(value=str(code)):
                     found.add(code)
-                case ast.Name(id="code"):  # the loop over the refused clauses
+                case ast.Name(id="code"):  # the loop over the refused clauses, and the exception itself
                     pass
                 case other:
                     raise AssertionError(f"a reason code is not a plain text: {ast.unparse(other)}")
