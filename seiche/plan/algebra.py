@@ -329,8 +329,9 @@ def _carry_key(inputs: Sequence[Plan], items: list[Item]) -> tuple[str, ...]:
     }
     taken = {item.field.name for item in items}
     key = []
+    several = [index for index, child in enumerate(inputs) if not _has_one_row(child)] or range(len(inputs))
     for index, child in enumerate(inputs):
-        for name in child.key:
+        for name in child.key if index in several else ():
             present = carried.get((f"l{index}", name))
             if present is None:
                 present = f"_k{index}_{name.lstrip('_')}"
@@ -341,6 +342,17 @@ def _carry_key(inputs: Sequence[Plan], items: list[Item]) -> tuple[str, ...]:
                 items.append(Item(field, input_column(index, name)))
             key.append(present)
     return tuple(key)
+
+
+def _has_one_row(plan: Plan) -> bool:
+    """Whether there is never more than one row, so that a join with it needs nothing of it in its key."""
+    match plan:
+        case Aggregate():
+            return plan.total or (not plan.calls and _has_one_row(plan.input))
+        case Select():
+            return all(_has_one_row(child) for child in plan.inputs)
+        case _:
+            return False
 
 
 def make_union(inputs: Sequence[Plan]) -> UnionAll:

@@ -238,6 +238,12 @@ class _Reader:
     def _keyed(self, plan: Keyed) -> _Shown:
         inputs = _told_apart([self.read(child) for child in plan.inputs])
         columns = _columns(inputs, qualified=len(inputs) > 1)
+        for index, child in enumerate(plan.inputs):  # hidden fields have no names of their own
+            for field in child.fields:
+                value = inputs[index].meanings[field.name]
+                if field.hidden and isinstance(value, exp.Column):
+                    qualified = value.table or len(inputs) == 1
+                    columns[f"l{index}.{field.name}"] = value if qualified else _qualified(value, inputs[index].name)
         own = {field.name: _column(field) for field in plan.fields}
         if plan.reason is not None:
             technique = f"recompute ({plan.reason.code}): {plan.reason.sentence}"
@@ -262,6 +268,9 @@ class _Reader:
     def _top(self, plan: TopN) -> _Shown:
         below = self.read(plan.input)
         own = {field.name: _column(field) for field in plan.fields}
+        meanings = {
+            field.name: below.meanings[field.name] if field.hidden else own[field.name] for field in plan.fields
+        }
         order = [f"{_top_word(below, each.name)}{' desc' if each.descending else ''}" for each in plan.order]
         details = [f"order by: {', '.join(order)}"] if order else []
         details.append(f"rows: {plan.limit}" + (f" after {plan.offset}" if plan.offset else ""))
@@ -271,7 +280,8 @@ class _Reader:
             else "change rule: changes are sorted into the stored rows; "
             "the input is sorted anew when more of them leave than others take their places"
         )
-        return _Shown(Node("Top", technique, plan.key, tuple(details), (below.node,)), "rows", own, own)
+        key = tuple(_sql(meanings[name]) for name in plan.key)
+        return _Shown(Node("Top", technique, key, tuple(details), (below.node,)), "rows", own, meanings)
 
     def _recompute(self, plan: Recompute) -> _Shown:
         columns = {field.name: _column(field) for field in plan.fields}

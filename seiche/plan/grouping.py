@@ -185,19 +185,16 @@ def _evaluated(rows: Rows, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr]) 
         made = Field(f"c{number}", type_of(call))
         known[call] = body.add(made.name, made, inside.resolve(call))
     query = body.select().from_(table(0), copy=False)
-    shown = [("aggregate", inside.resolve(call)) for call in calls]
     if keys:
         query = query.group_by(*(inside.resolve(each) for each in keys), copy=False)
         names = [known[each].name for each in keys]
         asked = [fields[each].name for each in keys]
-        node = keyed("Aggregate", [source], [asked], query, body.columns, partition=names, key=names, shown=shown)
+        node = keyed("Aggregate", [source], [asked], query, body.columns, partition=names, key=names)
         return over(node, known)
     reason = Reason("aggregate", "An aggregate without a state to be maintained from covers all rows.")
     zero = body.add("_one", Field("_one", SMALLINT), exp.cast(exp.Literal.number(0), "smallint"), hidden=True)
     query = body.select().from_(table(0), copy=False)
-    node = keyed(
-        "Aggregate", [source], [[]], query, body.columns, partition=[], key=[zero.name], shown=shown, reason=reason
-    )
+    node = keyed("Aggregate", [source], [[]], query, body.columns, partition=[], key=[zero.name], reason=reason)
     return over(node, known)
 
 
@@ -248,7 +245,10 @@ def _keys(element: exp.Expr) -> list[exp.Expr]:
 
 def _of_set(ast: exp.Select, everything: Sequence[exp.Expr], chosen: Sequence[exp.Expr]) -> exp.Select:
     made = ast.copy()
-    made.set("group", exp.Group(expressions=[each.copy() for each in chosen]))
+    # The set without columns is a group that is there only while there are rows, as Spark has it.
+    constant = exp.cast(exp.Literal.number(0), "smallint")
+    constant.meta["sql_type"] = SMALLINT
+    made.set("group", exp.Group(expressions=[each.copy() for each in chosen] or [constant]))
     roots = [each for each in (*made.expressions, made.args.get("having")) if each is not None]
     for root in roots:
         _replace(root, lambda node: _outside(node, everything, chosen))

@@ -14,7 +14,7 @@ from sqlglot import exp
 from seiche.plan.algebra import Field, Item, Plan, Reason, Scan, Select, input_column, make_select
 from seiche.plan.keyed import Body, keyed, table
 from seiche.plan.rows import Rows, conjunction, equality, over, split, type_of
-from seiche.types import BOOLEAN
+from seiche.types import BOOLEAN, Kind, SqlType, numeric
 
 
 @dataclass(slots=True)
@@ -33,6 +33,13 @@ class Tied:
     def right(self) -> tuple[exp.Expr, ...]:
         return tuple(pair[1] for pair in self.pairs)
 
+    def add(self, pair: tuple[exp.Expr, exp.Expr]) -> bool:
+        """Ties the pair, unless one of the two is tied to something else already; whether it did."""
+        if pair[0] in self.left or pair[1] in self.right:
+            return False
+        self.pairs.append(pair)
+        return True
+
     def equal(self, pair: tuple[exp.Expr, exp.Expr], mine: exp.Expr, other: exp.Expr) -> exp.Expr:
         """The equality of a pair, with its sides as they are called elsewhere."""
         kind = exp.NullSafeEQ if pair in self.null_safe else exp.EQ
@@ -47,17 +54,26 @@ def tie(conditions: Sequence[exp.Expr], left: Rows, right: Rows) -> Tied:
     for condition in conditions:
         sides = equality(condition)
         pair = None
-        if sides is not None and type_of(sides[0]) == type_of(sides[1]):
+        if sides is not None and common_type(type_of(sides[0]), type_of(sides[1])) is not None:
             for mine, other in (sides, sides[::-1]):
                 if _only(mine, left, right) and _only(other, right, left):
                     pair = (mine, other)
-        if pair is not None and pair[0] not in found.left:
-            found.pairs.append(pair)
-            if isinstance(condition.unnest(), exp.NullSafeEQ):
-                found.null_safe.add(pair)
-        else:
+        if pair is None or not found.add(pair):
             found.others.append(condition)
+        elif isinstance(condition.unnest(), exp.NullSafeEQ):
+            found.null_safe.add(pair)
     return found
+
+
+def common_type(a: SqlType, b: SqlType) -> SqlType | None:
+    """The type that holds all values of both; None when values of the two are not simply compared."""
+    if a == b:
+        return a
+    if a.kind is not Kind.NUMERIC or b.kind is not Kind.NUMERIC:
+        return None
+    scale = max(a.scale, b.scale)
+    digits = max(a.precision - a.scale, b.precision - b.scale)
+    return numeric(digits + scale, scale) if digits + scale <= 38 else None
 
 
 def _only(node: exp.Expr, side: Rows, other: Rows) -> bool:
@@ -130,7 +146,10 @@ def _partition(side: str, body: Body, fields: Sequence[dict[exp.Expr, Field]], t
         elif side == "FULL":
             value = exp.Coalesce(this=left, expressions=[right])
         shown = next((item.field.name for item in body.items if item.expr == value), None)
-        found.append(shown or body.add(f"_p{number}", fields[0][mine], value, hidden=True).name)
+        if shown is None:
+            type_ = common_type(fields[0][mine].type, fields[1][other].type)
+            shown = body.add(f"_p{number}", Field("", type_ or fields[0][mine].type), value, hidden=True).name
+        found.append(shown)
     return found
 
 

@@ -73,7 +73,9 @@ class Body:
 def _cast(item: Item) -> exp.Expr:
     if isinstance(item.expr, exp.Column):
         return item.expr.copy()
-    return exp.cast(item.expr.copy(), item.field.type.spark, dialect="spark")
+    cast = exp.cast(item.expr.copy(), item.field.type.spark, dialect="spark")
+    cast.meta["sql_type"] = item.field.type
+    return cast
 
 
 def table(index: int) -> exp.Table:

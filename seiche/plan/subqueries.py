@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from seiche.plan.algebra import Field, Plan, input_column
 from seiche.plan.grouping import aggregates, distinct, group
-from seiche.plan.joins import Probe, Tied, never_null, outer_join, probe, tie
+from seiche.plan.joins import Probe, Tied, common_type, never_null, outer_join, probe, tie
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, split, type_of
 from seiche.types import BIGINT, BOOLEAN, SqlType
@@ -129,16 +129,14 @@ def _member(rows: Rows, node: exp.In, anti: bool, lowering: Lowering) -> tuple[P
         candidates = [_candidate(field, query) for field in visible]
         inner, tied = over(plan, dict(zip(candidates, visible, strict=True))), Tied()
     pairs = list(zip(tested, candidates, strict=True))
-    if any(type_of(a) != type_of(b) for a, b in pairs):
+    if any(common_type(type_of(a), type_of(b)) is None for a, b in pairs):
         raise NotIncremental("subquery", "The types around IN differ.")
     if not anti:
-        tied.pairs += [pair for pair in pairs if pair[0] not in tied.left]
-        tied.others += [_equal(a, b) for a, b in pairs if (a, b) not in tied.pairs]
+        tied.others += [_equal(*pair) for pair in pairs if not tied.add(pair)]
         return Probe(False, inner, tied), []
     nullable = [(a, b) for a, b in pairs if not (_has_value(rows, a) and _has_value(inner, b))]
     if not nullable:
-        tied.pairs += [pair for pair in pairs if pair[0] not in tied.left]
-        tied.others += [_equal(a, b) for a, b in pairs if (a, b) not in tied.pairs]
+        tied.others += [_equal(*pair) for pair in pairs if not tied.add(pair)]
         return Probe(True, inner, tied), []
     # A row is in doubt, and so not in the answer, when it equals a candidate or cannot be told apart from it.
     if tied.pairs:

@@ -71,7 +71,6 @@ def _evaluate(
         body.columns,
         partition=[known[each].name for each in partition],
         key=key,
-        shown=[("window", inside.resolve(window)) for window in windows],
         reason=reason,
     )
     return over(plan, known)

@@ -1,6 +1,6 @@
 """Keyed: what changed for some values of a key is evaluated anew for those values.
 
-    1. keys       the values of the key that the inputs' changes mention; few of them come to the driver
+    1. keys       the values of the key that the inputs' changes mention; few of them come to the driver, or are there
     2. new rows   the node's query over the inputs at the new epoch, restricted to those values
     3. old rows   those that the node's own relation stores for those values
 
@@ -19,13 +19,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from seiche.model import OP
-from seiche.plan.algebra import Keyed, Plan, Scan, Select, UnionAll, field_of, input_index
+from seiche.model import OP, RelationId
+from seiche.plan.algebra import Keyed, Plan, Scan, Select, UnionAll, field_of, input_index, scans
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
 from seiche.stream.linear import changes_sql, exact_sql, key_predicate, restricted_sql, with_vnode
 from seiche.stream.recompute import tolerant
 from seiche.stream.runtime import EpochReads, Runtime
+from seiche.types import Kind, SqlType
+
+# Types whose equal values have equal bits, and that go to Spark from Arrow as they are.
+_PLAIN = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR, Kind.BOOLEAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,13 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
     if not plan.partition:
         changed = any(changes_sql(each, reads, broadcast=small) is not None for each in plan.inputs)
         return _emit(fragment, runtime, reads, None, small=small) if changed else None
-    query = _affected(plan, reads, broadcast=small)
-    if query is None:
-        return None
-    frame = reads.scope.sql(query)
-    table = runtime.collect(frame) if small else None
+    table = _mentioned(plan, reads) if small else None
+    if table is None:
+        query = _affected(plan, reads, broadcast=small)
+        if query is None:
+            return None
+        frame = reads.scope.sql(query)
+        table = runtime.collect(frame) if small else None
     if table is not None:
         if table.num_rows == 0:
             return None
@@ -73,6 +79,43 @@ def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
     assert isinstance(plan, Keyed)
     inputs = [exact_sql(each, reads, reads.after) for each in plan.inputs]
     return reads.scope.sql(with_vnode(_evaluated(plan, inputs), fragment.schema))
+
+
+def _mentioned(plan: Keyed, reads: EpochReads) -> pa.Table | None:
+    """The values of the key, taken from changes that are on the driver; None when Spark has to tell."""
+    parts = []
+    for source, keys in zip(plan.inputs, plan.keys, strict=True):
+        if all(reads.changed(scan.relation) is None for scan in scans(source)):
+            continue
+        columns = _scanned(source, keys)
+        if columns is None:
+            return None
+        relation, names = columns
+        changes = reads.changed(relation)
+        assert changes is not None
+        if changes.table is None:
+            return None
+        parts.append(changes.table.select(names).rename_columns([f"k{number}" for number in range(len(keys))]))
+    if not parts or any(each.schema != parts[0].schema for each in parts):
+        return None
+    names = parts[0].column_names
+    return pa.concat_tables(parts).group_by(names, use_threads=False).aggregate([])
+
+
+def _scanned(source: Plan, keys: Sequence[str]) -> tuple[RelationId, list[str]] | None:
+    """The columns of a stored relation that the keys are, when the input is that relation and nothing is filtered."""
+    if isinstance(source, Scan):
+        relation, names = source, list(keys)
+    elif isinstance(source, Select) and len(source.inputs) == 1 and not source.conjuncts:
+        exprs = {item.field.name: item.expr for item in source.items}
+        columns = [exprs[key] for key in keys]
+        if not isinstance(source.inputs[0], Scan) or not all(isinstance(each, exp.Column) for each in columns):
+            return None
+        relation, names = source.inputs[0], [each.name for each in columns]
+    else:
+        return None
+    plain = all(relation.schema.column(name).type.kind in _PLAIN for name in names)
+    return (relation.relation, names) if plain else None
 
 
 def _affected(plan: Keyed, reads: EpochReads, *, broadcast: bool) -> str | None:
@@ -149,13 +192,13 @@ def _same(alias: str, names: Sequence[str]) -> str:
     return " AND ".join(f"{alias}.`{name}` <=> w.`k{number}`" for number, name in enumerate(names))
 
 
-def _conditions(wanted: _Wanted, columns: Sequence[tuple[str, object]]) -> str | None:
+def _conditions(wanted: _Wanted, columns: Sequence[tuple[str, SqlType]]) -> str | None:
     """Conditions on columns that hold the key, for a scan to skip pages by."""
     found = []
     for number, (name, type_) in enumerate(columns):
         values = wanted.values(number)
         if values is not None:
-            found.append(key_predicate(name, type_, values))  # type: ignore[arg-type]
+            found.append(key_predicate(name, type_, values))
     return " AND ".join(each for each in found if each) or None
 
 

@@ -4,7 +4,8 @@ A view is SQL text together with what the grammar knows of its columns, so that 
 query has one right answer as a multiset: what is ordered or cut off is ordered totally, and a float whose last
 bits depend on the order of adding (`ROUGH`) is never compared, grouped or rounded.
 
-The share `recomputed` of the views is outside what has a change rule; the others are inside.
+The share `keyed` of the views has operators that are maintained by affected keys, or not at all; the others have
+nothing but change rules.
 """
 
 from __future__ import annotations
@@ -85,11 +86,11 @@ def relation_of(table: Table) -> Relation:
     return Relation(table.name, tuple(Output(c.name, c.domain.family) for c in table.columns), TABLE_ROWS, table.key)
 
 
-def views(rng: random.Random, tables: Sequence[Table], recomputed: float = 0.2) -> Iterator[View]:
+def views(rng: random.Random, tables: Sequence[Table], keyed: float = 0.45) -> Iterator[View]:
     """Views without end, each over the tables and the views before it."""
     known = [relation_of(table) for table in tables]
     for number in itertools.count():
-        view = _Query(rng, known).view(f"v{number}", recompute=rng.random() < recomputed)
+        view = _Query(rng, known).view(f"v{number}", keyed=rng.random() < keyed)
         known.append(view.relation)
         yield view
 
@@ -292,11 +293,24 @@ class _Query:
         self._tables = [each for each in known if each.name.startswith("t")]
         self._aliases = (f"q{i}" for i in itertools.count())
 
-    def view(self, name: str, *, recompute: bool) -> View:
+    def view(self, name: str, *, keyed: bool) -> View:
         rng = self._rng
-        if recompute:
+        if keyed:
             make = rng.choice(
-                [self._outer_join, self._window, self._subquery, self._limit, self._except, self._distinct_count]
+                [
+                    self._outer_join,
+                    self._outer_join,
+                    self._window,
+                    self._subquery,
+                    self._subquery,
+                    self._value,
+                    self._limit,
+                    self._except,
+                    self._distinct_count,
+                    self._grouping_sets,
+                    self._first_of_group,
+                    self._outer_join_of_groups,
+                ]
             )
         else:
             make = rng.choices(
@@ -528,10 +542,80 @@ class _Query:
             [
                 f"{rng.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {inner.sql} WHERE {y} = {x})",
                 f"{x} IN (SELECT {y} FROM {inner.sql} WHERE {within.condition()})",
+                f"{x} NOT IN (SELECT {y} FROM {inner.sql} WHERE {within.condition()})",
                 f"{expressions.of(INT)} < (SELECT count(*) FROM {inner.sql} WHERE {within.condition()})",
+                (
+                    f"EXISTS (SELECT 1 FROM {inner.sql} WHERE {y} = {x} AND {within.condition()})"
+                    f" AND {expressions.condition()}"
+                ),
+                f"{expressions.condition()} OR {x} IN (SELECT {y} FROM {inner.sql})",
             ]
         )
         return _Body(f"SELECT {_listed(items)} FROM {source.sql} WHERE {condition}", _outputs(items), source.rows)
+
+    def _value(self) -> _Body:
+        """A subquery in place of a value, in the list or in a condition, tied by an equality."""
+        rng = self._rng
+        source, inner = self._from_one(), self._from_one()
+        within = _Expressions(rng, inner.scope)
+        pairs = [
+            (x.name, y.name)
+            for x in source.scope.columns
+            for y in inner.scope.columns
+            if x.family == y.family in _JOINED
+        ]
+        x, y = rng.choice(pairs) if pairs else ("1", "1")
+        call = rng.choice(["count(*)", f"max({within.of(INT)})", f"count({y})", f"coalesce(sum({within.of(INT)}), 7)"])
+        value = f"(SELECT {call} FROM {inner.sql} WHERE {y} = {x})"
+        items = self._items(source.scope)
+        if rng.random() < 0.5:
+            items.append((value, NUM))
+            return _Body(f"SELECT {_listed(items)} FROM {source.sql}", _outputs(items), source.rows)
+        own = _Expressions(rng, source.scope).of(INT)
+        return _Body(f"SELECT {_listed(items)} FROM {source.sql} WHERE {own} < {value}", _outputs(items), source.rows)
+
+    def _grouping_sets(self) -> _Body:
+        rng = self._rng
+        source = self._from()
+        columns = [c for c in source.scope.columns if c.family in _SIMPLE] or [Output("1", INT)]
+        keys = rng.sample(columns, min(len(columns), 2))
+        calls = [("count(*)", INT), (f"grouping({keys[0].name})", INT)]
+        items = [*((key.name, key.family) for key in keys), *calls]
+        names = ", ".join(key.name for key in keys)
+        word = rng.choice([f"ROLLUP ({names})", f"CUBE ({names})", f"GROUPING SETS (({names}), ({keys[0].name}), ())"])
+        if _is_constant(keys[0].name):
+            word = "ROLLUP (())"
+            items = calls[:1]
+        return _Body(f"SELECT {_listed(items)} FROM {source.sql} GROUP BY {word}", _outputs(items), source.rows)
+
+    def _first_of_group(self) -> _Body:
+        """The first rows of each group: all columns that are shown decide the order."""
+        rng = self._rng
+        source = self._from_one()
+        columns = [c for c in source.scope.columns if c.family in _ORDERED and c.family != FLOAT] or [Output("1", INT)]
+        chosen = rng.sample(columns, min(len(columns), 3))
+        items = [(column.name, column.family) for column in chosen]
+        order = ", ".join(f"{column.name} {rng.choice(['', 'DESC'])}" for column in chosen)
+        number = f"row_number() OVER (PARTITION BY {chosen[0].name} ORDER BY {order})"
+        inner = f"SELECT {_listed([*items, (number, INT)])} FROM {source.sql}{self._where(source)}"
+        alias = next(self._aliases)
+        shown = [(f"{alias}.c{i}", family) for i, (_, family) in enumerate(items)]
+        sql = f"SELECT {_listed(shown)} FROM ({inner}) AS {alias} WHERE {alias}.c{len(items)} <= {rng.randint(1, 3)}"
+        return _Body(sql, _outputs(items), source.rows // 2)
+
+    def _outer_join_of_groups(self) -> _Body:
+        """What has a rule of another kind above and below an outer join."""
+        rng = self._rng
+        inner = self._aggregate() if rng.random() < 0.6 else self._window()
+        other = self._source(300)
+        a, b = next(self._aliases), next(self._aliases)
+        first, second = _scope(Relation("", inner.columns, inner.rows), a), _scope(other, b)
+        pairs = [(x.name, y.name) for x in first.columns for y in second.columns if x.family == y.family in _JOINED]
+        x, y = rng.choice(pairs) if pairs else ("1", "1")
+        kind = rng.choice(["LEFT", "RIGHT", "FULL"])
+        sql = f"({inner.sql}) AS {a} {kind} JOIN {other.name} AS {b} ON {x} = {y}"
+        source = _From(sql, _Scope((*first.columns, *second.columns)), inner.rows * other.rows // 4)
+        return self._aggregate(source) if rng.random() < 0.5 else self._select(source)
 
     def _limit(self) -> _Body:
         """The first rows of a total order: all columns that are shown decide it."""

@@ -33,6 +33,14 @@ VIEWS = {
     "crowded": """SELECT c1 AS mean FROM (SELECT flag AS c0, avg(tons) AS c1, count(*) AS c2 FROM ships GROUP BY flag) x
         WHERE c2 > 2.5""",
     "all_ships": "SELECT s.name, a.at FROM ships s LEFT JOIN arrivals a ON a.ship = s.id",
+    "largest_of_flag": """SELECT flag, name FROM (SELECT flag, name, row_number() OVER (PARTITION BY flag ORDER BY tons
+        DESC) AS place FROM ships) x WHERE place <= 3""",
+    "absent_ships": "SELECT name FROM ships s WHERE NOT EXISTS (SELECT 1 FROM arrivals a WHERE a.ship = s.id)",
+    "above_mean": "SELECT name FROM ships WHERE tons > (SELECT avg(tons) FROM ships)",
+    "crews": "SELECT flag, string_agg(name, ', ' ORDER BY name) AS names FROM ships GROUP BY flag",
+    "largest": "SELECT name, tons FROM ships ORDER BY tons DESC LIMIT 3",
+    "ranking": "SELECT name, rank() OVER (ORDER BY tons DESC) AS place FROM ships",
+    "idle_names": "SELECT name FROM ships EXCEPT SELECT quay FROM berths",
     "todays_calls": "SELECT name, at FROM calls WHERE at > now() - INTERVAL '1 day'",
 }
 
