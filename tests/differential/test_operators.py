@@ -597,7 +597,7 @@ def test_changes_too_many_for_the_driver_take_the_executors_path(port: Port) -> 
     quay.delete("arrivals", "id", 1)
 
 
-def test_recomputed_views_follow_too(port: Port) -> None:
+def test_views_without_a_change_rule_follow_too(port: Port) -> None:
     quay = Quay(port(), ARRIVALS, BERTHS)
     quay.view("all_berths", "SELECT b.berth, a.ship FROM berths b LEFT JOIN arrivals a ON a.berth = b.berth")
     quay.view("last", "SELECT id, ship FROM arrivals ORDER BY id DESC LIMIT 2")

@@ -125,7 +125,7 @@ STATEMENTS = {
         "CREATE MATERIALIZED VIEW v AS SELECT name AS _count, count(*) AS n FROM ships GROUP BY name",
         "CREATE MATERIALIZED VIEW v AS SELECT max(x._op) FROM (SELECT tons AS _op FROM ships GROUP BY tons) x",
         "CREATE MATERIALIZED VIEW v AS SELECT * FROM rw_catalog.rw_tables",
-        "CREATE MATERIALIZED VIEW v WITH (incremental = 'strict') AS SELECT * FROM ships ORDER BY id LIMIT 1",
+        "CREATE MATERIALIZED VIEW v WITH (incremental = 'strict') AS SELECT id, rank() OVER (ORDER BY id) FROM ships",
         "CREATE MATERIALIZED VIEW v WITH (incremental = 'never') AS SELECT * FROM ships",
         "CREATE MATERIALIZED VIEW v WITH (incrementl = 'auto') AS SELECT * FROM ships",
         "DROP TABLE ships",
