@@ -20,6 +20,7 @@ from seiche.plan.keyed import Body, keyed, table
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, split, type_of
 from seiche.plan.subqueries import holds_subquery
+from seiche.plan.unnest import array_of
 from seiche.types import INTEGER
 
 Schemas = Mapping[RelationId, RelationSchema]
@@ -149,12 +150,9 @@ class Sources:
         """Each row with the elements of an array that is computed from it, numbered."""
         shown = inner.expressions[0]
         call = shown.unalias()
-        is_explode = isinstance(call, exp.Explode) or (
-            isinstance(call, exp.Anonymous) and str(call.this).lower() == "explode"
-        )
-        if len(inner.expressions) != 1 or inner.args.get("where") or not is_explode:
+        array = array_of(call)
+        if len(inner.expressions) != 1 or inner.args.get("where") or array is None:
             raise NotIncremental("table_function", "A function in FROM gives more than the elements of an array.")
-        array = call.this if isinstance(call, exp.Explode) else call.expressions[0]
         source, fields = rows.plan(rows.used_by([*remaining, array]))
         inside = over(source, fields)
         body, known = Body(), dict[exp.Expr, Field]()

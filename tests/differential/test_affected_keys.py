@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.differential import domains
 from tests.differential.harbour_tables import Write
 from tests.differential.scenario import Harbour
-from tests.differential.test_operators import ARRIVALS, BERTHS, LOGBOOK, TIDES, Port, Quay
+from tests.differential.test_operators import ARRIVALS, BERTHS, LOGBOOK, TIDES, Port, Quay, table
 
 pytestmark = [pytest.mark.spark]
 
@@ -240,6 +242,25 @@ SETS = [
 @pytest.mark.timeout(600)
 def test_set_operations_and_first_rows_follow_their_inputs(port: Port) -> None:
     play(Quay(port(), ARRIVALS, BERTHS, LOGBOOK), SETS)
+
+
+CALLS = table("calls", "id", id=domains.INTEGER, at=domains.MOMENT, crew=domains.INTEGERS)
+
+
+@pytest.mark.timeout(600)
+def test_elements_of_arrays_and_overlapping_windows_follow_their_rows(port: Port) -> None:
+    quay = Quay(port(), CALLS)
+    hop = "hop(calls, at, INTERVAL '1 hour', INTERVAL '2 hours')"
+    quay.view("windows", f"SELECT id, window_start, window_end FROM {hop}")
+    quay.view("calls_in", f"SELECT window_start, count(*) AS n FROM {hop} GROUP BY window_start")
+    quay.view("crews", "SELECT c.id, x FROM calls c, unnest(c.crew) x")
+    quay.view("places", "SELECT c.id, u.x, u.n FROM calls c, unnest(c.crew) WITH ORDINALITY AS u(x, n) WHERE u.n < 3")
+    quay.view("numbers", "SELECT c.id, n FROM calls c, generate_series(1, c.id) n")
+    noon = datetime(2024, 2, 29, 12, 30)
+    quay.insert("calls", (1, noon, [1, 1, None]), (2, noon + timedelta(hours=1), []), (3, None, None))
+    quay.update("calls", "id", 1, "at", noon + timedelta(minutes=45))
+    quay.write(quay._delete("calls", "id", 2))
+    quay.insert("calls", (1, noon, [7]), (4, noon, [4, 4]))
 
 
 PARTS = [

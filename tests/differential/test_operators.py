@@ -111,6 +111,8 @@ def _literal(value: Any) -> str:
             return (
                 f"'{value!r}'::double precision" if value == value and abs(value) != float("inf") else _special(value)
             )
+        case list():
+            return f"ARRAY[{', '.join(_literal(each) for each in value)}]::integer[]"
         case _:
             return "'" + str(value).replace("'", "''") + "'"
 

@@ -445,6 +445,15 @@ def test_except_compares_counts_of_both_sides(harbour: Harbour) -> None:
     assert conditions(plan) == ["l0.on_left > 0", "l0.on_right = 0"]
 
 
+def test_overlapping_windows_are_a_branch_each_under_one_key(harbour: Harbour) -> None:
+    plan = select(
+        harbour.plan("SELECT tons, window_start FROM hop(arrivals, at, INTERVAL '1 hour', INTERVAL '3 hours')")
+    )
+    windows = plan.inputs[0]
+    assert isinstance(windows, UnionAll)
+    assert (len(windows.inputs), windows.key) == (3, ("_branch", "_row_id"))
+
+
 def test_first_rows_are_kept_in_order(harbour: Harbour) -> None:
     plan = harbour.plan("SELECT name FROM ships ORDER BY tons DESC, name LIMIT 3")
     assert isinstance(plan, TopN)
