@@ -67,8 +67,8 @@ def tie(conditions: Sequence[exp.Expr], left: Rows, right: Rows) -> Tied:
 
 def common_type(a: SqlType, b: SqlType) -> SqlType | None:
     """The type that holds all values of both; None when values of the two are not simply compared."""
-    if a == b:
-        return a
+    if a.bare == b.bare:
+        return a.bare
     if a.kind is not Kind.NUMERIC or b.kind is not Kind.NUMERIC:
         return None
     scale = max(a.scale, b.scale)
