@@ -71,7 +71,7 @@ def with_values(
         for node in _subqueries(root):
             if node in rows.known:
                 continue
-            rejecting = _rejects_null(root, node)
+            rejecting = conditions and _rejects_null(root, node)
             if isinstance(node, exp.Exists):
                 rows = _attach(rows, node, _any(node.this), remaining, lowering, rejecting=False)
             elif isinstance(node, exp.In):

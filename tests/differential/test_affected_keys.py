@@ -202,7 +202,7 @@ VALUES = [
     ),
     "SELECT a.id FROM arrivals a WHERE a.tons >= (SELECT max(o.tons) FROM arrivals o WHERE o.berth = a.berth)",
     "SELECT berth, sum(tons) AS tons FROM arrivals GROUP BY berth HAVING sum(tons) > (SELECT sum(tons) FROM logbook)",
-    "SELECT a.id, (SELECT pier FROM berths b WHERE b.berth = a.berth) AS pier FROM arrivals a",
+    "SELECT a.id, (SELECT pier FROM berths b WHERE b.berth = a.berth) = 'north' AS north FROM arrivals a",
     (
         "SELECT b.berth, m.most, m.n FROM berths b, LATERAL (SELECT max(a.tons) AS most, count(*) AS n FROM arrivals a"
         " WHERE a.berth = b.berth) m"

@@ -414,6 +414,13 @@ def test_a_value_that_may_be_missing_is_left_joined_and_a_count_is_zero(harbour:
     assert "COALESCE(l0.value0, CAST(0 AS BIGINT))" in body(plan)
 
 
+def test_a_comparison_with_a_missing_value_keeps_its_row_in_a_list(harbour: Harbour) -> None:
+    plan = keyed(
+        harbour.plan("SELECT name, tons > (SELECT max(tons) FROM arrivals a WHERE a.ship = s.id) AS above FROM ships s")
+    )
+    assert plan.title == "Left join"
+
+
 def test_a_value_of_its_own_is_one_row_that_changes_only_with_the_value(harbour: Harbour) -> None:
     plan = select(harbour.plan("SELECT name, (SELECT max(tons) FROM arrivals) AS most FROM ships"))
     value = aggregate(plan.inputs[1])
