@@ -458,7 +458,7 @@ def test_overlapping_windows_are_a_branch_each_under_one_key(harbour: Harbour) -
     )
     windows = plan.inputs[0]
     assert isinstance(windows, UnionAll)
-    assert (len(windows.inputs), windows.key) == (3, ("_branch", "_row_id"))
+    assert (len(windows.inputs), windows.key) == (3, ("_branch", "row_id"))
 
 
 def test_first_rows_are_kept_in_order(harbour: Harbour) -> None:
