@@ -16,7 +16,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Event
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import UndefinedTable, nearest
-from seiche.model import Column
+from seiche.model import Column, ObjectId
 from seiche.types import BIGINT, BOOLEAN, INTEGER, JSONB, TIMESTAMPTZ, VARCHAR, SqlType
 
 SCHEMA = "rw_catalog"
@@ -31,6 +31,21 @@ class Facts:
     catalog: Catalog
     settings: Mapping[str, str] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
+    creating: Mapping[ObjectId, str] = field(default_factory=dict)  # how far each job in creation is
+    refreshes: tuple[Refreshed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """A view with a schedule: the epoch that it stands for, and how far that is behind."""
+
+    id: ObjectId
+    state: str
+    committed_epoch: int
+    lag_ms: int
+    runs: int
+    rows: int
+    last_error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +151,21 @@ def _event_logs(facts: Facts) -> Rows:
     return [(_moment(it.time_ms), it.kind, _jsonb(it.info)) for it in facts.events]
 
 
+def _ddl_progress(facts: Facts) -> Rows:
+    found = [facts.catalog.get(each) for each in sorted(facts.creating)]
+    return [(it.id, it.definition, facts.creating[it.id], _moment(it.created_ms)) for it in found]
+
+
+def _batch_refresh_jobs(facts: Facts) -> Rows:
+    rows: Rows = []
+    for it in facts.refreshes:
+        options = facts.catalog.get(it.id).properties.get("options", {})
+        schedule = options.get("refresh.interval.sec"), options.get("refresh.cron")
+        told = (it.state, it.committed_epoch, it.lag_ms, it.runs, it.rows, it.last_error)
+        rows.append((it.id, facts.catalog.get(it.id).name, *schedule, *told))
+    return rows
+
+
 SYSTEM_VIEWS: Mapping[str, SystemView] = {
     view.name: view
     for view in (
@@ -175,6 +205,27 @@ SYSTEM_VIEWS: Mapping[str, SystemView] = {
             _users,
         ),
         SystemView("rw_schemas", _columns(id=BIGINT, name=VARCHAR, owner=BIGINT), _schemas),
+        SystemView(
+            "rw_ddl_progress",
+            _columns(ddl_id=BIGINT, ddl_statement=VARCHAR, progress=VARCHAR, initialized_at=TIMESTAMPTZ),
+            _ddl_progress,
+        ),
+        SystemView(
+            "rw_batch_refresh_jobs",
+            _columns(
+                id=BIGINT,
+                name=VARCHAR,
+                interval_sec=VARCHAR,
+                cron=VARCHAR,
+                state=VARCHAR,
+                committed_epoch=BIGINT,
+                lag_ms=BIGINT,
+                runs=BIGINT,
+                rows_changed=BIGINT,
+                last_error=VARCHAR,
+            ),
+            _batch_refresh_jobs,
+        ),
         SystemView("rw_event_logs", _columns(timestamp=TIMESTAMPTZ, event_type=VARCHAR, info=JSONB), _event_logs),
     )
 }

@@ -36,6 +36,7 @@ from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.plan import explain
 from seiche.query import open_scope, relation_of, render, typed
 from seiche.session import show
+from seiche.session.alter import Alter
 from seiche.session.database import Database
 from seiche.session.ddl import Ddl
 from seiche.session.dml import Dml
@@ -46,12 +47,13 @@ from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery, OutputColumn, Settings, bind_query
 from seiche.sql.failures import translate_spark_error
 from seiche.sql.parse import parse, parse_name
-from seiche.stream.backfill.snapshot import SnapshotBackfill
+from seiche.stream.backfill.protocol import Backfill
 from seiche.types import VARCHAR
 
 _sessions = itertools.count(1)
 _POLL_SECONDS = 0.05
 _CANCEL_AGAIN_SECONDS = 0.2
+NOTICE_SECONDS = 1.0
 T = TypeVar("T")
 
 
@@ -68,6 +70,7 @@ class Session:
         self._running = threading.RLock()
         self._deadline: float | None = None
         self._notices: list[str] = []
+        self.on_notice: Callable[[str], None] = lambda _: None  # what a client is told while a statement runs
 
     def execute(self, text: str) -> list[Result]:
         """Runs all statements of a text; the first error ends it. Rows are fetched."""
@@ -210,14 +213,19 @@ class Session:
             case ast.Rename():
                 self._ddl().rename(statement)
                 return Result("ALTER_" + statement.kind.name)
+            case ast.AlterRelation():
+                self._alter().relation(statement)
+                return Result("ALTER_" + statement.kind.name)
+            case ast.RefreshView():
+                self._alter().refresh(statement)
+                return Result("REFRESH_MATERIALIZED_VIEW")
             case ast.Flush():
                 self._wait(self._database.coordinator.flush())
                 return Result("FLUSH")
             case ast.Wait():
-                for backfill in list(self._database.backfills.values()):
-                    self._wait(backfill.done, owned=False)
+                self._wait_for_jobs(statement)
                 return Result("WAIT")
-            case ast.Recover() | ast.CancelJobs():
+            case ast.Recover() | ast.CancelJobs() | ast.Pause() | ast.Resume():
                 return self._job_control(statement)
             case ast.Begin() | ast.Commit() | ast.Rollback():
                 return self._transaction(statement)
@@ -271,7 +279,7 @@ class Session:
         return held
 
     def _bound(self, statement: ast.Select) -> BoundQuery:
-        names = CatalogNames(self._database.catalog, self.variables.search_path)
+        names = CatalogNames(self._database.catalog, self.variables.search_path, progress=self._database.jobs.progress)
         settings = Settings(timezone=self.variables.get("timezone"), now_ms=self._database.clock.now_ms(), strict=True)
         return bind_query(statement.query.tree, names, settings)
 
@@ -312,7 +320,14 @@ class Session:
         view = system_view(name)
         database = self._database
         settings = {each.name: str(getattr(database.config, each.name)) for each in SYSTEM_PARAMETERS}
-        facts = Facts(database.catalog, settings, database.store.events(1000))
+        catalog = database.catalog
+        creating = {
+            each.id: database.jobs.progress(each.id) or "Stopped"
+            for each in catalog.objects(ObjectKind.MATERIALIZED_VIEW)
+            if each.status is ObjectStatus.CREATING
+        }
+        refreshes = tuple(each for each in database.refreshes.facts() if each.id in catalog.by_id)
+        facts = Facts(catalog, settings, database.store.events(1000), creating, refreshes)
         schema = pa.schema([pa.field(column.name, column.type.arrow) for column in view.columns])
         values = list(zip(*view.rows(facts), strict=True)) or [() for _ in view.columns]
         arrays = [pa.array(each, field.type) for each, field in zip(values, schema, strict=True)]
@@ -343,6 +358,9 @@ class Session:
     def _ddl(self) -> Ddl:
         return Ddl(self._database, self.variables, self._wait)
 
+    def _alter(self) -> Alter:
+        return Alter(self._database, self.variables, self._wait)
+
     def _create_table_as(self, statement: ast.CreateTableAs, text: str) -> Result:
         query = ast.Select(statement.query)
         bound = self._bound(query)
@@ -362,22 +380,65 @@ class Session:
         if backfill is None or self.variables.is_on("background_ddl"):
             return Result("CREATE_MATERIALIZED_VIEW")
         try:
-            self._wait(backfill.done, owned=False)
+            self._wait_for(backfill)
         except SeicheError:
             self._abandon(backfill)
             raise
         return Result("CREATE_MATERIALIZED_VIEW")
 
-    def _abandon(self, backfill: SnapshotBackfill) -> None:
+    def _wait_for(self, backfill: Backfill) -> None:
+        """Waits for a view, and tells how far it is every now and then."""
+        told, due = "", time.monotonic() + NOTICE_SECONDS
+        while True:
+            try:
+                backfill.done.result(timeout=_POLL_SECONDS)
+                return
+            except FutureTimeout:
+                if backfill.done.done():
+                    raise
+                self._stop_if_told()
+            progress = self._database.jobs.progress(backfill.job.id)
+            if time.monotonic() >= due and progress is not None and progress != told:
+                told, due = progress, time.monotonic() + NOTICE_SECONDS
+                self.on_notice(f'creation of "{backfill.job.name}": {progress}')
+
+    def _wait_for_jobs(self, statement: ast.Wait) -> None:
+        if statement.name is None:
+            for backfill in self._database.jobs.listed():
+                self._wait_for(backfill)
+            return
+        view = self._database.catalog.find(
+            statement.name.parts,
+            search_path=self.variables.search_path,
+            kinds=(ObjectKind.MATERIALIZED_VIEW,),
+            action="WAIT",
+        )
+        found = self._database.jobs.get(view.id)
+        if found is not None:
+            self._wait_for(found)
+
+    def _abandon(self, backfill: Backfill) -> None:
         """A view that could not be created leaves nothing behind."""
         self._cancelled.clear()
         view = self._database.catalog.by_id.get(backfill.job.id)  # type: ignore[call-overload]
         if view is not None and view.status is ObjectStatus.CREATING:
             self._ddl().drop_objects([view.id], cascade=True)
 
-    def _job_control(self, statement: ast.Recover | ast.CancelJobs) -> Result:
-        if isinstance(statement, ast.Recover):
-            raise FeatureNotSupported("RECOVER is not supported yet")
+    def _job_control(self, statement: ast.Recover | ast.CancelJobs | ast.Pause | ast.Resume) -> Result:
+        match statement:
+            case ast.Recover():
+                self._wait(self._database.recover())
+                return Result("RECOVER")
+            case ast.Pause():
+                self._database.set_paused(True)
+                return Result("PAUSE")
+            case ast.Resume():
+                self._database.set_paused(False)
+                return Result("RESUME")
+            case ast.CancelJobs():
+                return self._cancel_listed(statement)
+
+    def _cancel_listed(self, statement: ast.CancelJobs) -> Result:
         for number in statement.ids:
             item = self._database.catalog.by_id.get(number)  # type: ignore[call-overload]
             if item is None or item.status is not ObjectStatus.CREATING:
@@ -419,7 +480,7 @@ class Session:
                 root = explain.describe(fragments, lambda relation: self._relation_name(relation, str(view.name)))
                 match statement.format:
                     case ast.ExplainFormat.TEXT:
-                        shown = explain.text(root)
+                        shown = explain.text(root).rstrip() + "\n" + self._ddl().explained_backfill(view)
                     case ast.ExplainFormat.JSON:
                         shown = explain.as_json(root)
                     case ast.ExplainFormat.DOT:

@@ -134,14 +134,15 @@ class StepSizer:
     TARGET_SECONDS = 3.0
     GROWTH_MAX = 4.0
 
-    def __init__(self) -> None:
-        self.rows = self.FIRST_ROWS
+    def __init__(self, rows: int | None = None, seconds: float | None = None) -> None:
+        self.rows = self.FIRST_ROWS if rows is None else rows
+        self._seconds = self.TARGET_SECONDS if seconds is None else seconds
 
     def took(self, rows: int, seconds: float) -> None:
         """Learns from a step. One that was cut short by a limit tells nothing about longer ones."""
         if rows < self.rows // 2:
             return
-        factor = self.TARGET_SECONDS / max(seconds, 0.001)
+        factor = self._seconds / max(seconds, 0.001)
         factor = min(max(factor, 1 / self.GROWTH_MAX), self.GROWTH_MAX)
         self.rows = max(int(self.rows * factor), self.LEAST_ROWS)
 
