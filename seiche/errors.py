@@ -18,7 +18,11 @@
     │   ├── StatementTooComplex   54001      ├── ObjectNotReady        55000
     │   ├── UniqueViolation       23505      └── QueryCanceled         57014
     │   ├── StringTooLong         22001
-    │   └── DataException         22000
+    │   ├── DataException         22000      ├── TransactionState      25P01, 25P02, 25001
+    │   ├── SerializationFailure  40001      ├── UndefinedCursor       34000
+    │   ├── BadCopyFormat         22P04      ├── UndefinedStatement    26000
+    │   ├── IndeterminateType     42P18      └── ProtocolViolation     08P01  what a client sent is not a message
+    │   └── InvalidLogin          28P01, 28000
     ├── SurroundingsError         the machine, the disk, the network or another process
     │   ├── StorageUnavailable    58030  retryable
     │   ├── DiskFull              53100  retryable
@@ -30,6 +34,8 @@
     │   ├── LeaseLost             57P01  another process took the metadata database over; stop
     │   ├── ConfigError           F0000
     │   ├── JavaNotUsable         58000
+    │   ├── ServerNotUsable       58000  the address is taken, a certificate cannot be read, no server runs
+    │   ├── TooManyConnections    53300
     │   └── EngineStopped         57P01  the engine is stopping, stopped or broken; a restart recovers it
     ├── JobFailed                 58000  a job could not finish its part of an epoch, so the epoch was undone
     └── InvariantError            XX000  a promise inside the engine broke; the epoch stops before its commit
@@ -228,6 +234,79 @@ class QueryCanceled(UserError):
     sqlstate = "57014"
 
 
+class SerializationFailure(UserError):
+    """Another transaction changed the same rows first. The whole transaction may be tried again."""
+
+    code = "serialization_failure"
+    sqlstate = "40001"
+    retryable = True
+
+
+class TransactionState(UserError):
+    """The statement does not fit the transaction it was sent in."""
+
+    code = "invalid_transaction_state"
+    sqlstate = "25000"
+
+    def __init__(self, message: str, *, sqlstate: str, detail: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.sqlstate = sqlstate
+
+
+class UndefinedCursor(UserError):
+    code = "invalid_cursor_name"
+    sqlstate = "34000"
+
+
+class UndefinedStatement(UserError):
+    code = "invalid_sql_statement_name"
+    sqlstate = "26000"
+
+
+class IndeterminateType(UserError):
+    code = "indeterminate_datatype"
+    sqlstate = "42P18"
+
+
+class BadCopyFormat(UserError):
+    code = "bad_copy_file_format"
+    sqlstate = "22P04"
+
+
+class InvalidLogin(UserError):
+    code = "invalid_password"
+    sqlstate = "28P01"
+
+
+class InvalidLoginName(InvalidLogin):
+    code = "invalid_authorization_specification"
+    sqlstate = "28000"
+
+
+class DuplicateStatement(DuplicateObject):
+    code = "duplicate_prepared_statement"
+    sqlstate = "42P05"
+
+
+class DuplicateCursor(DuplicateObject):
+    code = "duplicate_cursor"
+    sqlstate = "42P03"
+
+
+class ProtocolViolation(UserError):
+    """`fatal` ends the connection: after it nobody knows where the next message begins."""
+
+    code = "protocol_violation"
+    sqlstate = "08P01"
+
+    def __init__(
+        self, message: str, *, detail: str | None = None, sqlstate: str | None = None, fatal: bool = True
+    ) -> None:
+        super().__init__(message, detail=detail)
+        self.sqlstate = sqlstate or self.sqlstate
+        self.fatal = fatal
+
+
 # --- the surroundings --------------------------------------------------------------------------------
 
 
@@ -287,6 +366,17 @@ class ConfigError(SurroundingsError):
 class JavaNotUsable(SurroundingsError):
     code = "java_not_usable"
     sqlstate = "58000"
+
+
+class ServerNotUsable(SurroundingsError):
+    code = "server_not_usable"
+    sqlstate = "58000"
+
+
+class TooManyConnections(SurroundingsError):
+    code = "too_many_connections"
+    sqlstate = "53300"
+    retryable = True
 
 
 class EngineStopped(SurroundingsError):

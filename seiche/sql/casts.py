@@ -40,6 +40,7 @@ from seiche.sql.nodes import (
     typed,
     variable,
 )
+from seiche.sql.parameters import PARAMETER
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -211,6 +212,8 @@ def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
         return node
     if source.kind is Kind.NULL:
         if isinstance(node, exp.Null):
+            if settings.parameters is not None and PARAMETER in node.meta:
+                settings.parameters.infer(node.meta[PARAMETER], target)
             return null(target)
         assert isinstance(node, exp.Literal), node
         return literal(node.this, target, settings)

@@ -37,6 +37,7 @@ from seiche.sql.literals import (
     bytes_literal,
     interval_constant,
     interval_literal,
+    literal,
     now_literal,
     number_literal,
     parse_interval,
@@ -63,6 +64,7 @@ from seiche.sql.nodes import (
     typed,
     variable,
 )
+from seiche.sql.parameters import PARAMETER
 from seiche.sql.user_functions import MAX_DEPTH, Functions, UserFunction, body_of, parameter_names
 from seiche.types import (
     BIGINT,
@@ -298,7 +300,16 @@ class ExpressionBinder:
     def _parameter(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node.this, exp.Var | exp.Identifier):  # `@ x`, the absolute value
             return invoke("abs", [self.bind(exp.Column(this=exp.to_identifier(node.this.name)))], self._settings)
-        raise FeatureNotSupported(f"parameter {node.sql('risingwave')} has no value")
+        parameters, number = self._settings.parameters, node.name
+        if parameters is None or not number.isdecimal():
+            raise FeatureNotSupported(f"parameter {node.sql('risingwave')} has no value")
+        type_ = parameters.type(int(number))
+        value = parameters.value(int(number)) if parameters.has_values else None
+        if type_ is not None:
+            return null(type_) if value is None else literal(value, type_, self._settings)
+        unknown = typed(exp.Null(), NULL)
+        unknown.meta[PARAMETER] = int(number)
+        return unknown
 
     def _alias(self, node: exp.Expr) -> exp.Expr:
         return self.bind(node.this)

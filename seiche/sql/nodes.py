@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field as _field
 from functools import cache
 from typing import TypeVar
 
 from sqlglot import exp
 
+from seiche.sql.parameters import Parameters
 from seiche.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, Kind, SqlType
 
 N = TypeVar("N", bound=exp.Expr)
@@ -28,12 +30,14 @@ class Settings:
     """What an expression's meaning depends on besides its text.
 
     `now_ms` is the statement's time; None keeps `seiche_now()` in the query, for a view that is evaluated later.
-    `strict` raises at run time where PostgreSQL raises; otherwise such an expression is NULL.
+    `strict` raises at run time where PostgreSQL raises; otherwise such an expression is NULL. `parameters` are those
+    of the statement, None where it may have none.
     """
 
     timezone: str = "UTC"
     now_ms: int | None = None
     strict: bool = True
+    parameters: Parameters | None = _field(default=None, compare=False)
 
 
 def typed(node: N, type_: SqlType) -> N:

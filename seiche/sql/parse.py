@@ -18,7 +18,7 @@ from typing import TypeVar
 from sqlglot.tokenizer_core import Token, TokenType
 
 from seiche.errors import FeatureNotSupported, InvalidParameter, nearest
-from seiche.sql.grammar import definitions, jobs, rows, session
+from seiche.sql.grammar import conversation, definitions, jobs, rows, session
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
@@ -100,16 +100,10 @@ _EXPLAIN_FLAGS = frozenset(
 _NOT_OFFERED: dict[str, str | None] = {
     "truncate": "Use DELETE FROM without a WHERE.",
     "merge": "Use INSERT: a repeated primary key overwrites the row.",
-    "copy": "Use INSERT, or load rows through the Python API.",
     "grant": None,
     "revoke": None,
     "prepare": None,
     "execute": None,
-    "deallocate": None,
-    "declare": None,
-    "fetch": None,
-    "close": None,
-    "discard": None,
     "vacuum": None,
     "analyze": None,
     "call": None,
@@ -117,9 +111,6 @@ _NOT_OFFERED: dict[str, str | None] = {
     "lock": None,
     "listen": None,
     "notify": None,
-    "unlisten": None,
-    "savepoint": None,
-    "release": None,
     "kill": None,
     "use": None,
 }
@@ -219,4 +210,13 @@ _VERBS: dict[str, Callable[[Cursor], Statement]] = {
     "desc": session.describe,
     "explain": _explain,
     "cancel": session.cancel,
+    "savepoint": conversation.savepoint,
+    "release": conversation.release,
+    "declare": conversation.declare,
+    "fetch": conversation.fetch,
+    "close": conversation.close,
+    "deallocate": conversation.deallocate,
+    "discard": conversation.discard,
+    "unlisten": conversation.unlisten,
+    "copy": conversation.copy,
 }

@@ -403,6 +403,105 @@ class Rollback:
 
 
 @dataclass(frozen=True, slots=True)
+class Savepoint:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSavepoint:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTo:
+    savepoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction:
+    """SET TRANSACTION and SET SESSION CHARACTERISTICS AS TRANSACTION. `read_only` is None where not mentioned."""
+
+    read_only: bool | None = None
+    session: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareCursor:
+    name: str
+    query: SqlQuery
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCursor:
+    """`count` is None for ALL."""
+
+    name: str
+    count: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCursor:
+    """`name` is None for ALL; so for DEALLOCATE."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """`everything` is DISCARD ALL; the others have nothing to discard."""
+
+    everything: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisten:
+    """Accepted because connection pools send it; nobody can listen."""
+
+
+class CopyForm(Enum):
+    TEXT = "text"
+    CSV = "csv"
+    BINARY = "binary"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFormat:
+    """The options of COPY; None is the form's own default."""
+
+    form: CopyForm = CopyForm.TEXT
+    delimiter: str | None = None
+    null: str | None = None
+    header: bool = False
+    quote: str | None = None
+    escape: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFrom:
+    """COPY ... FROM STDIN. `columns` is empty when none were listed."""
+
+    table: ObjectName
+    columns: tuple[str, ...]
+    format: CopyFormat
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTo:
+    """COPY ... TO STDOUT of a query, which reads `table` where one was named."""
+
+    query: SqlQuery
+    table: ObjectName | None
+    columns: tuple[str, ...]
+    format: CopyFormat
+
+
+@dataclass(frozen=True, slots=True)
 class AlterSystemSet:
     """`value` is None for DEFAULT."""
 
@@ -534,6 +633,18 @@ Statement = (
     | Begin
     | Commit
     | Rollback
+    | Savepoint
+    | ReleaseSavepoint
+    | RollbackTo
+    | SetTransaction
+    | DeclareCursor
+    | FetchCursor
+    | CloseCursor
+    | Deallocate
+    | Discard
+    | Unlisten
+    | CopyFrom
+    | CopyTo
     | AlterSystemSet
     | SetVariable
     | ResetAll

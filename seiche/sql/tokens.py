@@ -38,6 +38,7 @@ _PIECE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_PARAMETER = re.compile(r"\$\d+")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 _UNTERMINATED = {
@@ -158,11 +159,17 @@ WORD = re.compile(r"[^\W\d][\w$]*(?: [^\W\d]\w*)*")
 
 def tokenize(text: str) -> list[Token]:
     """Tokens without comments, every plain string (escape, dollar quoted, continued on the next line) decoded."""
-    open_at, opener = _scan(text, lambda _piece: None)
+    parameters: list[int] = []
+
+    def piece(match: re.Match[str]) -> None:
+        if match["word"] and _PARAMETER.fullmatch(match[0]):
+            parameters.append(match.start())
+
+    open_at, opener = _scan(text, piece)
     if opener is not None:
         raise SyntaxError_(f'{_UNTERMINATED[opener]} at or near "{text[open_at:]}"', position=open_at + 1)
     try:
-        raw = _Tokenizer(dialect=DIALECT).tokenize(text)
+        raw = _Tokenizer(dialect=DIALECT).tokenize(_with_plain_parameters(text, parameters))
     except TokenError as cause:
         raise SyntaxError_("syntax error in the text", detail=f"The tokenizer stopped: {cause}.") from cause
     tokens: list[Token] = []
@@ -193,6 +200,18 @@ def tokenize(text: str) -> list[Token]:
             continue
         tokens.append(Token(kind, value, token.line, token.col, token.start, token.end))
     return tokens
+
+
+def _with_plain_parameters(text: str, starts: Sequence[int]) -> str:
+    """The text with `@1` for `$1`: sqlglot takes `$1,$` for the opening of a dollar quote. Each is one character, so
+    that positions stay."""
+    if not starts:
+        return text
+    pieces, at = [], 0
+    for start in starts:
+        pieces += [text[at:start], "@"]
+        at = start + 1
+    return "".join((*pieces, text[at:]))
 
 
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))|''", re.DOTALL)

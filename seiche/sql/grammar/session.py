@@ -14,6 +14,8 @@ from seiche.sql.statements import (
     ObjectKind,
     ResetAll,
     Rollback,
+    RollbackTo,
+    SetTransaction,
     SetVariable,
     ShowAll,
     ShowColumns,
@@ -40,7 +42,12 @@ def begin(cursor: Cursor) -> Begin:
         cursor.expect("transaction")
     elif not cursor.accept("transaction"):
         cursor.accept("work")
-    read_only = False
+    return Begin(_modes(cursor) or False)
+
+
+def _modes(cursor: Cursor) -> bool | None:
+    """The modes of a transaction, all of which are read; whether it is read only, None if that was not said."""
+    read_only: bool | None = None
     while cursor.peek() is not None:
         if cursor.accept("isolation", "level"):
             if not (cursor.accept("serializable") or cursor.accept("repeatable", "read")):
@@ -56,26 +63,33 @@ def begin(cursor: Cursor) -> Begin:
             cursor.expect("deferrable")
         if cursor.accept_symbol(TokenType.COMMA) and cursor.peek() is None:
             raise cursor.error()
-    return Begin(read_only)
+    return read_only
 
 
-def end_transaction(cursor: Cursor, statement: Commit | Rollback) -> Commit | Rollback:
+def end_transaction(cursor: Cursor, statement: Commit | Rollback) -> Commit | Rollback | RollbackTo:
     if not cursor.accept("transaction"):
         cursor.accept("work")
-    if cursor.sees("to"):
-        raise cursor.unsupported("SAVEPOINT")
+    if isinstance(statement, Rollback) and cursor.accept("to"):
+        cursor.accept("savepoint")
+        return RollbackTo(cursor.name())
     if cursor.sees("and", "chain"):
         raise cursor.unsupported("AND CHAIN")
     cursor.accept("and", "no", "chain")
     return statement
 
 
-def set_(cursor: Cursor) -> SetVariable:
+def set_(cursor: Cursor) -> SetVariable | SetTransaction:
+    if cursor.accept("session", "characteristics"):
+        cursor.expect("as", "transaction")
+        return SetTransaction(_modes(cursor), session=True)
+    if cursor.sees("transaction") and cursor.word(1) in ("isolation", "read", "not", "deferrable"):
+        cursor.index += 1
+        return SetTransaction(_modes(cursor))
     local = cursor.accept("local")
     if not local and cursor.word(1) not in ("", "to"):
         cursor.accept("session")
-    if cursor.word() in ("characteristics", "authorization"):
-        raise cursor.unsupported(f"SET SESSION {cursor.word().upper()}")
+    if cursor.word() == "authorization":
+        raise cursor.unsupported("SET SESSION AUTHORIZATION")
     if cursor.word() in ("transaction", "role", "constraints") and cursor.word(1) != "to":
         raise cursor.unsupported(f"SET {cursor.word().upper()}")
     if cursor.accept("time", "zone"):

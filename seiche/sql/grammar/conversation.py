@@ -1,0 +1,216 @@
+"""What clients say besides their statements: cursors, savepoints, prepared statements they no longer need, COPY."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from seiche.errors import FeatureNotSupported, InvalidParameter, nearest
+from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.statements import (
+    CloseCursor,
+    CopyForm,
+    CopyFormat,
+    CopyFrom,
+    CopyTo,
+    Deallocate,
+    DeclareCursor,
+    Discard,
+    FetchCursor,
+    ObjectName,
+    ReleaseSavepoint,
+    Savepoint,
+    SqlQuery,
+    Unlisten,
+)
+
+
+def declare(cursor: Cursor) -> DeclareCursor:
+    name = cursor.name()
+    if cursor.accept("binary"):
+        raise cursor.unsupported("DECLARE BINARY")
+    cursor.accept("insensitive") or cursor.accept("asensitive")
+    if not cursor.accept("no", "scroll") and cursor.sees("scroll"):
+        raise cursor.unsupported("DECLARE SCROLL", hint="Rows are fetched in one direction.")
+    cursor.expect("cursor")
+    hold = cursor.accept("with", "hold")
+    if not hold:
+        cursor.accept("without", "hold")
+    cursor.expect("for")
+    return DeclareCursor(name, cursor.query(cursor.rest()), hold)
+
+
+def fetch(cursor: Cursor) -> FetchCursor:
+    """FETCH [NEXT | FORWARD [n | ALL] | n | ALL] [FROM | IN] name"""
+    count: int | None = 1
+    if cursor.word() in ("prior", "first", "last", "absolute", "relative", "backward"):
+        raise cursor.unsupported(f"FETCH {cursor.word().upper()}", hint="Rows are fetched in one direction.")
+    forward = cursor.accept("next") or cursor.accept("forward")
+    if (forward and cursor.word(-1) == "forward") or not forward:
+        if cursor.accept("all"):
+            count = None
+        elif cursor.sees_symbol(TokenType.NUMBER) or cursor.sees_symbol(TokenType.DASH):
+            position = cursor.position()
+            count = cursor.integer()
+            if count < 0:
+                raise FeatureNotSupported(
+                    "FETCH of a negative number of rows is not supported",
+                    hint="Rows are fetched in one direction.",
+                    position=position,
+                )
+    if not cursor.accept("from"):
+        cursor.accept("in")
+    return FetchCursor(cursor.name(), count)
+
+
+def close(cursor: Cursor) -> CloseCursor:
+    return CloseCursor(None if cursor.accept("all") else cursor.name())
+
+
+def savepoint(cursor: Cursor) -> Savepoint:
+    return Savepoint(cursor.name())
+
+
+def release(cursor: Cursor) -> ReleaseSavepoint:
+    cursor.accept("savepoint")
+    return ReleaseSavepoint(cursor.name())
+
+
+def deallocate(cursor: Cursor) -> Deallocate:
+    cursor.accept("prepare")
+    return Deallocate(None if cursor.accept("all") else cursor.name())
+
+
+def discard(cursor: Cursor) -> Discard:
+    word = cursor.word()
+    if word not in ("all", "plans", "sequences", "temp", "temporary"):
+        raise cursor.error()
+    cursor.index += 1
+    return Discard(word == "all")
+
+
+def unlisten(cursor: Cursor) -> Unlisten:
+    if not cursor.accept_symbol(TokenType.STAR):
+        cursor.name()
+    return Unlisten()
+
+
+# --- COPY ----------------------------------------------------------------------------------------------
+
+
+def copy(cursor: Cursor) -> CopyFrom | CopyTo:
+    """COPY table [(columns)] FROM STDIN, COPY table [(columns)] | (query) TO STDOUT, with PostgreSQL's options."""
+    if cursor.sees_symbol(TokenType.L_PAREN):
+        query = _query(cursor)
+        cursor.expect("to")
+        _stream(cursor, "stdout")
+        return CopyTo(query, None, (), _options(cursor))
+    table = cursor.object_name()
+    columns = cursor.column_names()
+    if cursor.accept("to"):
+        _stream(cursor, "stdout")
+        return CopyTo(_selected(table, columns), table, columns, _options(cursor))
+    cursor.expect("from")
+    _stream(cursor, "stdin")
+    return CopyFrom(table, columns, _options(cursor))
+
+
+def _stream(cursor: Cursor, name: str) -> None:
+    if cursor.accept(name):
+        return
+    if cursor.sees("program") or cursor.sees_symbol(TokenType.STRING):
+        raise cursor.unsupported(
+            "COPY of a file on the server", hint=f"Use {name.upper()}: psql's \\copy reads and writes your own files."
+        )
+    raise cursor.error()
+
+
+def _query(cursor: Cursor) -> SqlQuery:
+    cursor.expect_symbol(TokenType.L_PAREN)
+    query = cursor.query(cursor.region(lambda _index: False))
+    cursor.expect_symbol(TokenType.R_PAREN)
+    return query
+
+
+def _selected(table: ObjectName, columns: tuple[str, ...]) -> SqlQuery:
+    """The query that reads a table, or some of its columns."""
+    names = [exp.column(exp.to_identifier(column, quoted=True)) for column in columns] or [exp.Star()]
+    source = exp.Table(
+        **{
+            part: exp.to_identifier(name, quoted=True)
+            for part, name in zip(("this", "db", "catalog"), reversed(table.parts), strict=False)
+        }
+    )
+    return SqlQuery(exp.select(*names).from_(source), f"SELECT {', '.join(columns) or '*'} FROM {table}")
+
+
+def _options(cursor: Cursor) -> CopyFormat:
+    given = CopyFormat()
+    cursor.accept("with")
+    if cursor.sees_symbol(TokenType.L_PAREN):
+        settings: list[CopyFormat] = [given]
+        cursor.in_parentheses(lambda: settings.append(_option(cursor, settings[-1])))
+        given = settings[-1]
+    else:  # the spelling before PostgreSQL 9
+        while cursor.peek() is not None:
+            if cursor.word() not in ("binary", "csv", "header", "delimiter", "null", "quote", "escape"):
+                raise cursor.error()
+            given = _option(cursor, given)
+    return _checked(given)
+
+
+def _option(cursor: Cursor, given: CopyFormat) -> CopyFormat:
+    word = cursor.word()
+    position = cursor.position()
+    cursor.index += 1
+    match word:
+        case "format":
+            spelled = cursor.value().lower()
+            if spelled not in [form.value for form in CopyForm]:
+                raise InvalidParameter(f'COPY format "{spelled}" not recognized', position=position)
+            return replace(given, form=CopyForm(spelled))
+        case "binary" | "csv":
+            return replace(given, form=CopyForm(word))
+        case "header":
+            wanted = True
+            if cursor.word() in ("true", "on", "false", "off", "match") or cursor.sees_symbol(TokenType.NUMBER):
+                wanted = cursor.value().lower() in ("true", "on", "1", "match")
+            return replace(given, header=wanted)
+        case "delimiter" | "null" | "quote" | "escape":
+            cursor.accept("as")
+            return replace(given, **{word: cursor.string()})
+        case "encoding":
+            if cursor.value().lower().replace("-", "") not in ("utf8", "unicode"):
+                raise InvalidParameter("COPY knows only the encoding UTF8", position=position)
+            return given
+        case "freeze":
+            if cursor.word() in ("true", "on", "false", "off"):
+                cursor.index += 1
+            return given
+        case _:
+            cursor.index -= 1
+            raise cursor.error(
+                hint=nearest(word, ("format", "header", "delimiter", "null", "quote", "escape", "encoding"))
+            )
+
+
+def _checked(given: CopyFormat) -> CopyFormat:
+    is_csv = given.form is CopyForm.CSV
+    for name in ("delimiter", "quote", "escape"):
+        value = getattr(given, name)
+        if value is not None and (len(value.encode()) != 1 or value in "\r\n"):
+            raise InvalidParameter(f"COPY {name} must be a single one-byte character")
+    if given.form is CopyForm.BINARY and (given.delimiter or given.null is not None or given.header):
+        raise InvalidParameter("COPY in binary format takes no delimiter, null or header")
+    if not is_csv and (given.quote or given.escape):
+        raise InvalidParameter("COPY quote and escape are available only in CSV mode")
+    if given.null is not None and ("\r" in given.null or "\n" in given.null):
+        raise InvalidParameter("COPY null representation cannot use newline or carriage return")
+    if given.form is CopyForm.TEXT and given.delimiter and given.delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789":
+        raise InvalidParameter(f'COPY delimiter cannot be "{given.delimiter}"')
+    quote = given.quote or '"'
+    if is_csv and quote == (given.delimiter or ","):
+        raise InvalidParameter("COPY delimiter and quote must be different")
+    return given
