@@ -38,6 +38,7 @@
     │   ├── TooManyConnections    53300
     │   └── EngineStopped         57P01  the engine is stopping, stopped or broken; a restart recovers it
     ├── JobFailed                 58000  a job could not finish its part of an epoch, so the epoch was undone
+    ├── InternalError             XX000  nobody foresaw it; the log tells more
     └── InvariantError            XX000  a promise inside the engine broke; the epoch stops before its commit
 
 The first line of a message states one fact: lower case, object kind first, the user's names in double
@@ -420,6 +421,10 @@ def _in_one_line(cause: BaseException) -> str:
 class InvariantError(SeicheError):
     code = "invariant"
     sqlstate = "XX000"
+
+
+class InternalError(SeicheError):
+    """Something nobody foresaw. Whoever asked is not shown what; the log is."""
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:

@@ -245,6 +245,14 @@ class Coordinator:
         """Run a statement in the next epoch. Resolved with its reply once durable, or with its own error at once."""
         return self._enqueue(self._waiting.requests, lambda ticket: Request(ticket, job, payload))
 
+    def submit_all(self, requests: Sequence[tuple[JobId, object]]) -> list[Future[Any]]:
+        """As `submit` for several statements, all in the same epoch: durable together or not at all."""
+
+        def made(job: JobId, payload: object) -> Callable[[int], Request]:
+            return lambda ticket: Request(ticket, job, payload)
+
+        return self._enqueue_all(self._waiting.requests, [made(job, payload) for job, payload in requests])
+
     def command(self, command: Command) -> Future[Any]:
         """Resolved with the effect's value once the effect is durable and published. Runs while paused too."""
         return self._enqueue(self._waiting.commands, lambda ticket: command)
@@ -316,7 +324,11 @@ class Coordinator:
             )
 
     def _enqueue(self, queue: list[_Call[W]], what: Callable[[int], W]) -> Future[Any]:
-        future: Future[Any] = Future()
+        (future,) = self._enqueue_all(queue, [what])
+        return future
+
+    def _enqueue_all(self, queue: list[_Call[W]], whats: Sequence[Callable[[int], W]]) -> list[Future[Any]]:
+        futures: list[Future[Any]] = [Future() for _ in whats]
         with self._lock:
             match self._state:
                 case CoordinatorState.NEW:
@@ -330,10 +342,11 @@ class Coordinator:
                         raise _stopped()
                 case _:
                     assert_never(self._state)
-            ticket = next(self._tickets)
-            queue.append(_Call(ticket, future, what(ticket)))
+            for future, what in zip(futures, whats, strict=True):
+                ticket = next(self._tickets)
+                queue.append(_Call(ticket, future, what(ticket)))
         self._wake.set()
-        return future
+        return futures
 
     # The loop
 

@@ -29,7 +29,7 @@ from seiche.errors import (
 )
 from seiche.server import messages as wire
 from seiche.server.scram import MECHANISM, Exchange, Verifier
-from seiche.server.types import encode_column, field_of, oid_of, text_of
+from seiche.server.types import field_of, oid_of, text_of
 from seiche.types import SqlType
 
 log = logging.getLogger(__name__)
@@ -469,16 +469,9 @@ class Connection:
         fields = [field_of(each.name, each.type, form) for each, form in zip(columns, spread, strict=True)]
         self._out += wire.row_description(fields)
 
-    def rows(
-        self, columns: Sequence[OutputColumn], values: Sequence[Sequence[Any]], count: int, formats: Sequence[int] = ()
-    ) -> None:
-        """`count` rows, given as one sequence of values a column."""
-        spread = formats or [0] * len(columns)
-        encoded = [
-            encode_column(each, column.type, form, self.timezone)
-            for each, column, form in zip(values, columns, spread, strict=True)
-        ]
-        self._out += wire.data_rows(encoded, count)
+    def send(self, encoded: bytes) -> None:
+        """Messages that were encoded elsewhere: rows, which a thread encodes."""
+        self._out += encoded
 
     def complete(self, tag: str) -> None:
         self._out += wire.command_complete(tag)

@@ -16,15 +16,17 @@ from pyspark.sql import DataFrame
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn, nearest
-from seiche.model import OP, VNODE, JobId, RelationId, RelationSchema
+from seiche.model import OP, VNODE, Column, JobId, RelationId, RelationSchema
 from seiche.query import adopt, open_scope, render, select, typed
 from seiche.session.database import Database
 from seiche.session.names import CatalogNames
+from seiche.session.transaction import Transaction, too_large
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import (
     BoundQuery,
     BoundRelation,
+    OutputColumn,
     Settings,
     bind_delete,
     bind_insert,
@@ -32,6 +34,7 @@ from seiche.sql.bind import (
     bind_update,
 )
 from seiche.sql.failures import translate_spark_error
+from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse_query
 from seiche.storage.changes import empty
 from seiche.stream.runtime import vnode_sql
@@ -45,6 +48,7 @@ from seiche.stream.table import (
     check_not_null,
     inserted_schema,
 )
+from seiche.types import VARCHAR
 
 
 class Dml:
@@ -57,11 +61,15 @@ class Dml:
         now_ms: int,
         wait: Callable[[Future[Any]], Any],
         check: Callable[[], None],
+        parameters: Parameters | None = None,
+        transaction: Transaction | None = None,
     ) -> None:
         self._database = database
         self._variables = variables
         self._names = CatalogNames(database.catalog, variables.search_path)
-        self._settings = Settings(timezone=variables.get("timezone"), now_ms=now_ms, strict=True)
+        timezone = variables.get("timezone")
+        self._settings = Settings(timezone=timezone, now_ms=now_ms, strict=True, parameters=parameters)
+        self._transaction = transaction
         self._now_ms = now_ms
         self._wait = wait
         self._check = check
@@ -89,6 +97,8 @@ class Dml:
         if rows is None:
             if returning is not None:
                 raise FeatureNotSupported("RETURNING of an insert this large is not supported yet")
+            if self._transaction is not None:
+                raise too_large()
             with self._database.gate(RelationId(table.id)).alone(self._check):
                 return self._submit(table, InsertFrame(frame)).rows, None
         check_not_null(rows, shape, table.name)
@@ -98,8 +108,42 @@ class Dml:
             shown = (returning, self._database.runtime.spark.createDataFrame(plain))
         if rows.num_rows == 0:
             return 0, shown
+        if self._transaction is not None:
+            return self._transaction.insert(table, rows), shown
         with self._database.gate(RelationId(table.id)).shared(self._check):
             return self._submit(table, InsertRows(rows)).rows, shown
+
+    def copy(self, table: CatalogObject, columns: Sequence[str], rows: DataFrame) -> int:
+        """Inserts rows of text, a plainly named column for each of `columns`, read as the columns' types."""
+        types = {column.name: column.type for column in _shape(table).visible}
+        source = BoundRelation(None, "given", tuple(Column(name, VARCHAR) for name in rows.columns), None, "given")
+        cells = [f"{name}::{types[column]}" for name, column in zip(rows.columns, columns, strict=True)]
+        query = parse_query(f"SELECT {', '.join(cells)} FROM given").tree
+        bound = bind_insert(self._target(table), columns, query, _OneName(source), self._settings)
+        with open_scope(self._database.runtime.spark) as scope:
+            view = scope.view(rows)
+            frame = typed(scope.sql(render(bound.ast, lambda _: view)), bound)
+        return self.insert_frame(table, _renamed(frame, bound))[0]
+
+    def describe(self, statement: ast.Insert | ast.Update | ast.Delete) -> tuple[OutputColumn, ...] | None:
+        """Binds a statement without running it; the columns of its RETURNING, None without one."""
+        table = self.table(statement.table)
+        target = self._target(table)
+        match statement:
+            case ast.Insert():
+                query = statement.source.tree if statement.source is not None else None
+                bind_insert(target, statement.columns or None, query, self._names, self._settings)
+                returning = self._returning(statement.returning, target, None)
+            case ast.Update():
+                assignments = [(each.column, each.value.tree) for each in statement.assignments]
+                where = statement.where.tree if statement.where is not None else None
+                bind_update(target, statement.alias, assignments, where, self._names, self._settings)
+                returning = self._returning(statement.returning, target, statement.alias)
+            case ast.Delete():
+                where = statement.where.tree if statement.where is not None else None
+                bind_delete(target, statement.alias, where, self._names, self._settings)
+                returning = self._returning(statement.returning, target, statement.alias)
+        return None if returning is None else returning.columns
 
     def insert_table(self, table: CatalogObject, rows: pa.Table) -> int:
         """Inserts Arrow rows whose columns are among the table's; missing ones get their defaults."""
@@ -118,6 +162,8 @@ class Dml:
         if plain and is_small and shape.key == ("_row_id",):
             shaped = _cast(rows.select(visible), shape)
             check_not_null(shaped, shape, table.name)
+            if self._transaction is not None:
+                return self._transaction.insert(table, shaped)
             with self._database.gate(RelationId(table.id)).shared(self._check):
                 return self._submit(table, InsertRows(shaped)).rows
         frame = self._database.runtime.spark.createDataFrame(rows)
@@ -152,6 +198,9 @@ class Dml:
         assignments = tuple((each.column, each.value.tree) for each in statement.assignments)
         where = statement.where.tree if statement.where is not None else None
         bound = bind_update(target, statement.alias, assignments, where, self._names, self._settings)
+        if self._transaction is not None:
+            written = self._transaction.update(table, bound, self._now_ms)
+            return written.rows, self._returned(returning, table, written, sign=1)
         with self._database.gate(RelationId(table.id)).alone(self._check):
             written = self._submit(table, UpdateRows(bound, self._now_ms))
         return written.rows, self._returned(returning, table, written, sign=1)
@@ -163,6 +212,9 @@ class Dml:
         returning = self._returning(statement.returning, target, statement.alias)
         where = statement.where.tree if statement.where is not None else None
         bound = bind_delete(target, statement.alias, where, self._names, self._settings)
+        if self._transaction is not None:
+            written = self._transaction.delete(table, bound, self._now_ms)
+            return written.rows, self._returned(returning, table, written, sign=-1)
         with self._database.gate(RelationId(table.id)).alone(self._check):
             written = self._submit(table, DeleteRows(bound, self._now_ms))
         return written.rows, self._returned(returning, table, written, sign=-1)
@@ -193,6 +245,8 @@ class Dml:
         return returning, reader.changes(written.changes).filter(f"`{OP}` = {sign}")
 
     def _evaluated(self, bound: BoundQuery) -> DataFrame:
+        if self._transaction is not None:
+            return _renamed(self._transaction.evaluate(bound), bound)
         runtime = self._database.runtime
         frame = select(bound, runtime.versions, runtime.reader, runtime.spark, runtime.versions.committed_epoch)
         return _renamed(frame, bound)

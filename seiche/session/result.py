@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,11 @@ from pyspark.sql import DataFrame
 from seiche.errors import DataException
 from seiche.model import Epoch
 from seiche.query import to_arrow
+from seiche.session.streaming import PIECE_ROWS
 from seiche.sql.bind import OutputColumn
 from seiche.sql.failures import translate_spark_error
+
+Piece = tuple[list[list[Any]], int]  # some rows: a list of values for each column, and how many rows they are
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -31,6 +34,7 @@ class Result:
     seconds: float = 0.0
     epoch: Epoch | None = None
     _rows: list[tuple[Any, ...]] | None = None
+    _pieces: Callable[[], Iterator[Piece]] | None = None  # rows that are not on the driver yet
     _frame: DataFrame | None = None
     _fetch: Callable[[DataFrame], list[tuple[Any, ...]]] | None = None
     _hold: Callable[[], ExitStack] = ExitStack
@@ -41,9 +45,26 @@ class Result:
         if self._rows is None and self._frame is not None:
             assert self._fetch is not None
             self._rows = self._fetch(self._frame)
-            if self.tag.startswith("SELECT"):
-                self.tag = f"SELECT {len(self._rows)}"
+        elif self._rows is None and self._pieces is not None:
+            self._rows = [row for columns, count in self._pieces() for row in rows_of(columns, count)]
+        else:
+            return self._rows
+        self.tag = self.tag_for(len(self._rows))
         return self._rows
+
+    def tag_for(self, count: int) -> str:
+        """The tag once it is known how many rows there were."""
+        return f"{self.tag} {count}" if self.tag in ("SELECT", "FETCH", "COPY") else self.tag
+
+    def pieces(self) -> Iterator[Piece]:
+        """The rows a piece at a time, without holding all of them. Use either this or `rows`."""
+        if self._rows is None and self._pieces is not None:
+            yield from self._pieces()
+            return
+        rows = self.rows or []
+        for start in range(0, len(rows), PIECE_ROWS):
+            part = rows[start : start + PIECE_ROWS]
+            yield [list(column) for column in zip(*part, strict=True)], len(part)
 
     def to_spark(self) -> DataFrame:
         """The query as a Spark frame at the epoch of the statement, its columns named as the query's."""
@@ -58,6 +79,44 @@ class Result:
 
     def __len__(self) -> int:
         return len(self.rows or [])
+
+
+class RowReader:
+    """The rows of a result, taken as many at a time as somebody asks for. Holds at most one piece."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.taken = 0
+        self._pieces = result.pieces()
+        self._piece: Piece = ([], 0)
+        self._at = 0
+        self._ended = False
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return self.result.columns or ()
+
+    def take(self, limit: int | None = None) -> Piece | None:
+        """The next rows, at most `limit`, perhaps fewer; None at the end."""
+        while self._at >= self._piece[1]:
+            found = None if self._ended else next(self._pieces, None)
+            if found is None:
+                self._ended = True
+                return None
+            self._piece, self._at = found, 0
+        columns, count = self._piece
+        until = count if limit is None else min(count, self._at + limit)
+        part = ([column[self._at : until] for column in columns], until - self._at)
+        self._at = until
+        self.taken += part[1]
+        return part
+
+    def close(self) -> None:
+        """Lets go of files and memory."""
+        self._ended = True
+        self._piece = ([], 0)
+        if isinstance(self._pieces, Generator):
+            self._pieces.close()
 
 
 def fetch_rows(frame: DataFrame) -> list[tuple[Any, ...]]:

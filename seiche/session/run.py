@@ -6,10 +6,11 @@ import itertools
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, TypeVar, assert_never
 
 import pyarrow as pa
@@ -28,8 +29,10 @@ from seiche.errors import (
     InvalidParameter,
     QueryCanceled,
     SeicheError,
+    TransactionState,
     UndefinedColumn,
     UndefinedObject,
+    UndefinedStatement,
     nearest,
 )
 from seiche.model import EPOCH_SHIFT, Epoch, RelationId
@@ -37,18 +40,24 @@ from seiche.plan import explain
 from seiche.query import open_scope, relation_of, render, typed
 from seiche.session import show
 from seiche.session.alter import Alter
+from seiche.session.copying import CopiedRows
+from seiche.session.cursors import Cursors
 from seiche.session.database import Database
 from seiche.session.ddl import Ddl
+from seiche.session.describe import Description, describe
 from seiche.session.dml import Dml
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
-from seiche.session.result import Result, fetch_rows
-from seiche.session.variables import Variables
+from seiche.session.result import Piece, Result, RowReader, fetch_rows
+from seiche.session.streaming import pieces
+from seiche.session.transaction import Transaction, without_local
+from seiche.session.variables import Variables, find
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery, OutputColumn, Settings, bind_query
 from seiche.sql.failures import translate_spark_error
+from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse, parse_name
 from seiche.stream.backfill.protocol import Backfill
-from seiche.types import VARCHAR
+from seiche.types import VARCHAR, SqlType
 
 _sessions = itertools.count(1)
 _POLL_SECONDS = 0.05
@@ -63,14 +72,19 @@ class Session:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.variables = Variables()
+        self.cursors = Cursors()
         self._name = f"session-{next(_sessions)}"
         self._works = 0
         self._depth = 0
         self._cancelled = threading.Event()
+        self._timed_out = threading.Event()
         self._running = threading.RLock()
         self._deadline: float | None = None
         self._notices: list[str] = []
         self.on_notice: Callable[[str], None] = lambda _: None  # what a client is told while a statement runs
+        self._parameters: Parameters | None = None
+        self._transaction: Transaction | None = None
+        self._read_only = False
 
     def execute(self, text: str) -> list[Result]:
         """Runs all statements of a text; the first error ends it. Rows are fetched."""
@@ -83,7 +97,93 @@ class Session:
     def run(self, text: str) -> list[Result]:
         """As `execute`, with the rows of queries still to be fetched."""
         with self._working():
-            return [self._one(parsed) for parsed in parse(text)]
+            try:
+                statements = parse(text)
+            except SeicheError:
+                self.fail_transaction()
+                raise
+            return [self._one(parsed) for parsed in statements]
+
+    def start(self, parsed: ast.ParsedStatement, types: Sequence[SqlType], values: Sequence[str | None]) -> Result:
+        """Runs one statement with the values of its parameters, as text. Rows are still to be fetched."""
+        with self._working():
+            self._begin()
+            self._parameters = Parameters(types, values)
+            try:
+                return self._one(parsed)
+            finally:
+                self._parameters = None
+
+    def describe(self, parsed: ast.ParsedStatement, types: Sequence[SqlType | None]) -> Description:
+        """The types of a statement's parameters, where given or else inferred, and its columns."""
+        with self._working():
+            self._begin()
+            self._refuse_if_failed(parsed.statement)
+            parameters = self._parameters = Parameters(types)
+            try:
+                return self._translated(
+                    lambda: describe(
+                        parsed.statement,
+                        parameters,
+                        bound=lambda query: self._bound(ast.Select(query)),
+                        dml=self._dml(),
+                        cursors=self.cursors,
+                        run=lambda statement: self._dispatch(statement, parsed.text),
+                    )
+                )
+            finally:
+                self._parameters = None
+
+    def take(self, reader: RowReader, limit: int | None, *, first: bool) -> Piece | None:
+        """The next rows of a result of this session. With `first` the time that the statement may take begins."""
+        with self._working():
+            if first:
+                self._begin()
+            return self._translated(lambda: reader.take(limit))
+
+    def begin_copy(self, statement: ast.CopyFrom) -> CopiedRows:
+        """Where the rows of a COPY FROM are collected; `finish_copy` inserts them."""
+        with self._working():
+            self._begin()
+            self._refuse_if_failed(statement)
+            table = self._dml().table(statement.table)
+            visible = {column.name: column for column in table.columns if column.generated is None}
+            for name in statement.columns:
+                if name not in visible:
+                    raise UndefinedColumn(
+                        f'column "{name}" of relation "{table.name}" does not exist', hint=nearest(name, visible)
+                    )
+            columns = [visible[name] for name in statement.columns] or list(visible.values())
+            return CopiedRows(columns, self._scratch())
+
+    def finish_copy(self, statement: ast.CopyFrom, rows: CopiedRows) -> Result:
+        """Inserts all rows of a COPY at once."""
+        with self._working():
+            self._begin()
+            dml, names = self._dml(), [column.name for column in rows.columns]
+            frame = rows.frame(self._database.runtime.spark)
+            count = self._in_transaction(lambda: dml.copy(dml.table(statement.table), names, frame))
+            return Result(f"COPY {count}")
+
+    @property
+    def transaction_status(self) -> str:
+        """I outside a transaction block, T inside one, E inside one that has failed; as PostgreSQL spells it."""
+        if self._transaction is None:
+            return "I"
+        return "E" if self._transaction.failed else "T"
+
+    def fail_transaction(self) -> None:
+        """A statement of the transaction failed before it came to run."""
+        if self._transaction is not None:
+            self._transaction.failed = True
+
+    def close(self) -> None:
+        """Ends the conversation: an open transaction is rolled back, cursors are closed."""
+        with self._running:
+            self.cursors.close(None)
+            if self._transaction is not None:
+                self._transaction.close()
+                self._transaction = None
 
     def cancel(self) -> None:
         """Stops the statement that runs now, if any. May be called from any thread, and returns at once."""
@@ -97,6 +197,10 @@ class Session:
         while self._depth and self._works == work:
             context.cancelJobGroup(f"{self._name}-{work}")
             time.sleep(_CANCEL_AGAIN_SECONDS)
+
+    def _time_out(self) -> None:
+        self._timed_out.set()
+        self._cancel_jobs(self._works)
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -143,6 +247,7 @@ class Session:
         self._notices = []
         limit_ms = self.variables.integer("statement_timeout")
         self._deadline = time.monotonic() + limit_ms / 1000 if limit_ms else None
+        self._timed_out.clear()
         context = self._database.runtime.spark.sparkContext
         context.setJobGroup(f"{self._name}-{self._works}", "a session's statement", True)
         context.setLocalProperty("spark.scheduler.pool", "queries")
@@ -150,16 +255,39 @@ class Session:
     def _one(self, parsed: ast.ParsedStatement) -> Result:
         started = time.perf_counter()
         self._begin()
+        self._refuse_if_failed(parsed.statement)
         try:
-            result = self._translated(lambda: self._dispatch(parsed.statement, parsed.text))
+            result = self._in_transaction(lambda: self._dispatch(parsed.statement, parsed.text))
         except SeicheError as error:
             if error.position is not None and parsed.start:
                 error.position = min(error.position, parsed.start + len(parsed.text))
             raise
         return replace_result(result, tuple(self._notices), time.perf_counter() - started)
 
+    def _in_transaction(self, work: Callable[[], T]) -> T:
+        """An error inside a transaction block fails the block."""
+        try:
+            return self._translated(work)
+        except SeicheError:
+            self.fail_transaction()
+            raise
+
+    def _refuse_if_failed(self, statement: ast.Statement) -> None:
+        ends = isinstance(statement, ast.Commit | ast.Rollback | ast.RollbackTo)
+        if self.transaction_status == "E" and not ends:
+            raise TransactionState(
+                "current transaction is aborted, commands ignored until end of transaction block",
+                sqlstate="25P02",
+                hint="ROLLBACK ends it.",
+            )
+
     def _translated(self, work: Callable[[], T]) -> T:
-        """Runs the work; Spark's errors become ours."""
+        """Runs the work, within its time; Spark's errors become ours."""
+        timer: threading.Timer | None = None
+        if self._deadline is not None:
+            timer = threading.Timer(max(self._deadline - time.monotonic(), 0), self._time_out)
+            timer.daemon = True
+            timer.start()
         try:
             return work()
         except QueryCanceled:
@@ -167,9 +295,14 @@ class Session:
         except Exception as error:  # the edge of a session
             if self._cancelled.is_set():
                 raise QueryCanceled("canceling statement due to user request") from error
+            if self._timed_out.is_set():
+                raise QueryCanceled("canceling statement due to statement timeout") from error
             if isinstance(error, SeicheError):
                 raise
             raise translate_spark_error(error) from error
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def _dispatch(self, statement: ast.Statement, text: str) -> Result:
         match statement:
@@ -228,12 +361,40 @@ class Session:
             case ast.Recover() | ast.CancelJobs() | ast.Pause() | ast.Resume():
                 return self._job_control(statement)
             case ast.Begin() | ast.Commit() | ast.Rollback():
-                return self._transaction(statement)
+                return self._block(statement)
+            case ast.Savepoint() | ast.ReleaseSavepoint() | ast.RollbackTo():
+                return self._savepoint(statement)
+            case ast.SetTransaction():
+                return self._set_transaction(statement)
+            case ast.DeclareCursor(name, query, hold):
+                self.cursors.declare(name, self._select(ast.Select(query)), hold=hold)
+                return Result("DECLARE_CURSOR")
+            case ast.FetchCursor(name, count):
+                return self.cursors.fetch(name, count)
+            case ast.CloseCursor(name):
+                self.cursors.close(name)
+                return Result("CLOSE_CURSOR")
+            case ast.Deallocate(name):
+                if name is not None:
+                    raise UndefinedStatement(f'prepared statement "{name}" does not exist')
+                return Result("DEALLOCATE")
+            case ast.Discard(everything):
+                if everything:
+                    self.cursors.close(None)
+                    self.variables = Variables()
+                return Result("DISCARD")
+            case ast.Unlisten():
+                return Result("UNLISTEN")
+            case ast.CopyTo(query):
+                result = self._select(ast.Select(query))
+                result.tag = "COPY"
+                return result
+            case ast.CopyFrom():
+                raise FeatureNotSupported("COPY FROM STDIN needs a client that sends rows", hint="Use psql's \\copy.")
             case ast.AlterSystemSet():
                 return self._alter_system(statement)
             case ast.SetVariable():
-                self.variables = self.variables.with_value(statement.name, statement.value)
-                return Result("SET_VARIABLE")
+                return self._set(statement)
             case ast.ResetAll():
                 self.variables = Variables()
                 return Result("RESET")
@@ -261,14 +422,22 @@ class Session:
 
     def _select(self, statement: ast.Select) -> Result:
         bound = self._bound(statement)
-        epoch = self._read_epoch(bound)
         held = self._hold()
+        epoch = self._read_epoch(bound)
         try:
             frame = self._frame(bound, epoch)
         except BaseException:
             held.close()
             raise
-        result = Result("SELECT", bound.columns, epoch=epoch, _frame=frame, _fetch=self._fetch, _hold=self._hold)
+        result = Result(
+            "SELECT",
+            bound.columns,
+            epoch=epoch,
+            _pieces=lambda: self._pieces(frame),
+            _frame=frame,
+            _fetch=self._fetch,
+            _hold=self._hold,
+        )
         weakref.finalize(result, held.close)
         return result
 
@@ -280,11 +449,14 @@ class Session:
 
     def _bound(self, statement: ast.Select) -> BoundQuery:
         names = CatalogNames(self._database.catalog, self.variables.search_path, progress=self._database.jobs.progress)
-        settings = Settings(timezone=self.variables.get("timezone"), now_ms=self._database.clock.now_ms(), strict=True)
+        timezone, now_ms = self.variables.get("timezone"), self._database.clock.now_ms()
+        settings = Settings(timezone=timezone, now_ms=now_ms, strict=True, parameters=self._parameters)
         return bind_query(statement.query.tree, names, settings)
 
     def _read_epoch(self, bound: BoundQuery) -> Epoch:
         asked = self.variables.integer("query_epoch")
+        if self._transaction is not None and not asked:
+            return self._transaction.snapshot()
         committed = self._database.runtime.versions.committed_epoch
         if not asked:
             return committed
@@ -309,6 +481,8 @@ class Session:
                 if source not in views:
                     if source.startswith(SYSTEM_SOURCE):
                         views[source] = scope.view(self._system_frame(source.removeprefix(SYSTEM_SOURCE)))
+                    elif self._transaction is not None and epoch == self._transaction.epoch:
+                        views[source] = scope.view(self._transaction.frame(relation_of(source)))
                     else:
                         version = runtime.versions.at(relation_of(source), epoch)
                         views[source] = scope.view(runtime.reader.exact(version))
@@ -339,6 +513,15 @@ class Session:
             self._stop_if_told()
             return list(self._translated(lambda: fetch_rows(frame)))
 
+    def _pieces(self, frame: DataFrame) -> Iterator[Piece]:
+        limit = self._database.runtime.limits.inline_bytes_max
+        for batch in pieces(frame, inline_bytes=limit, scratch=self._scratch()):
+            self._stop_if_told()
+            yield [column.to_pylist() for column in batch.columns], batch.num_rows
+
+    def _scratch(self) -> Path:
+        return Path(self._database.config.data_dir).absolute() / "scratch"
+
     def _written(self, tag: str, returned: tuple[BoundQuery, DataFrame] | None) -> Result:
         if self.variables.is_on("rw_implicit_flush"):
             self._wait(self._database.coordinator.flush())
@@ -351,11 +534,22 @@ class Session:
         return Result(tag, bound.columns, _rows=fetch_rows(shown))
 
     def _dml(self) -> Dml:
-        return Dml(self._database, self.variables, self._database.clock.now_ms(), self._wait, self._stop_if_told)
+        return Dml(
+            self._database,
+            self.variables,
+            self._database.clock.now_ms(),
+            self._wait,
+            self._stop_if_told,
+            self._parameters,
+            self._transaction,
+        )
 
     # --- definitions ---------------------------------------------------------------------------------
 
     def _ddl(self) -> Ddl:
+        if self._transaction is not None:
+            self._transaction.refuse_if_read_only("a definition")
+            self._note("a definition takes effect at once, and stays if the transaction is rolled back")
         return Ddl(self._database, self.variables, self._wait)
 
     def _alter(self) -> Alter:
@@ -446,19 +640,66 @@ class Session:
             self._ddl().drop_objects([item.id], cascade=True)
         return show.rows("CANCEL_COMMAND", [("Id", VARCHAR)], [(str(number),) for number in statement.ids])
 
-    def _transaction(self, statement: ast.Begin | ast.Commit | ast.Rollback) -> Result:
+    # --- transactions --------------------------------------------------------------------------------
+
+    def _block(self, statement: ast.Begin | ast.Commit | ast.Rollback) -> Result:
+        transaction = self._transaction
         match statement:
-            case ast.Begin(read_only=True):
+            case ast.Begin(read_only):
+                if transaction is not None:
+                    self._note("there is already a transaction in progress")
+                else:
+                    self._transaction = Transaction(self._database, self.variables, read_only or self._read_only)
                 return Result("BEGIN")
-            case ast.Begin():
-                self._note("transactions are not supported yet: every statement takes effect by itself")
-                return Result("BEGIN")
-            case ast.Commit():
+            case ast.Commit() if transaction is not None and not transaction.failed:
+                self._transaction = None
+                self.cursors.end_transaction()
+                self.variables = without_local(self.variables, transaction.local.items())
+                transaction.commit(self._stop_if_told)
                 return Result("COMMIT")
-            case ast.Rollback():
-                raise FeatureNotSupported(
-                    "ROLLBACK is not supported yet", detail="Every statement has taken effect by itself."
-                )
+            case _:
+                if transaction is None:
+                    self._note("there is no transaction in progress")
+                    return Result("COMMIT" if isinstance(statement, ast.Commit) else "ROLLBACK")
+                self._transaction = None
+                self.cursors.end_transaction()
+                self.variables = transaction.variables
+                transaction.close()
+                return Result("ROLLBACK")
+
+    def _savepoint(self, statement: ast.Savepoint | ast.ReleaseSavepoint | ast.RollbackTo) -> Result:
+        transaction = self._transaction
+        if transaction is None:
+            words = {ast.Savepoint: "SAVEPOINT", ast.ReleaseSavepoint: "RELEASE SAVEPOINT"}
+            verb = words.get(type(statement), "ROLLBACK TO SAVEPOINT")
+            raise TransactionState(f"{verb} can only be used in transaction blocks", sqlstate="25P01")
+        match statement:
+            case ast.Savepoint(name):
+                transaction.savepoint(name, self.variables)
+                return Result("SAVEPOINT")
+            case ast.ReleaseSavepoint(name):
+                transaction.release(name)
+                return Result("RELEASE")
+            case ast.RollbackTo(name):
+                self.variables = transaction.rollback_to(name)
+                return Result("ROLLBACK")
+
+    def _set_transaction(self, statement: ast.SetTransaction) -> Result:
+        if statement.read_only is not None and statement.session:
+            self._read_only = statement.read_only
+        elif statement.read_only is not None and self._transaction is not None:
+            self._transaction.read_only = statement.read_only
+        return Result("SET")
+
+    def _set(self, statement: ast.SetVariable) -> Result:
+        if statement.local:
+            if self._transaction is None:
+                self._note("SET LOCAL can only be used in transaction blocks")
+                return Result("SET_VARIABLE")
+            name = find(statement.name).name
+            self._transaction.local.setdefault(name, self.variables.values.get(name))
+        self.variables = self.variables.with_value(statement.name, statement.value)
+        return Result("SET_VARIABLE")
 
     def _alter_system(self, statement: ast.AlterSystemSet) -> Result:
         database = self._database

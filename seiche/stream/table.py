@@ -7,7 +7,7 @@ session sees to that), so it may be evaluated against what is stored without loo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -75,7 +75,14 @@ class DeleteRows:
     now_ms: int
 
 
-Payload = InsertRows | InsertFrame | UpdateRows | DeleteRows
+@dataclass(frozen=True, slots=True)
+class ApplyChanges:
+    """Signed changes, checked already by a transaction that has the table for itself."""
+
+    changes: pa.Table
+
+
+Payload = InsertRows | InsertFrame | UpdateRows | DeleteRows | ApplyChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,21 +155,23 @@ class TableJob:
     def _insert_rows(self, version: RelationVersion, rows: pa.Table, epoch: Epoch) -> Changes | None:
         if rows.num_rows == 0:
             return None
+        fresh = self.has_row_ids or (not version.base.files and not version.segments)
+        changed = self.insert_changes(rows, lambda wanted: self._existing(version, wanted))
+        return self.runtime.emit_table(self.relation, self.schema, changed, epoch, fresh=fresh)
+
+    def insert_changes(self, rows: pa.Table, existing_of: Callable[[pa.Table], pa.Table]) -> pa.Table:
+        """The signed changes that an insert of `rows` makes; `existing_of` finds the stored rows with their keys."""
         if self.has_row_ids:
-            numbered = self._numbered(rows)
-            return self.runtime.emit_table(self.relation, self.schema, numbered, epoch, fresh=True)
+            return self._numbered(rows)
         if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
-            changed = self._update_if_not_null(rows, self._existing(version, rows))
-        else:
-            first = self.conflict is Conflict.IGNORE
-            rows = self._one_per_key(rows, first=first)
-            existing = self._existing(version, rows)
-            if first:
-                rows = self._without_keys(rows, existing)
-                existing = existing.slice(0, 0)
-            changed = pa.concat_tables([_signed(existing, -1), _signed(rows.select(existing.column_names), 1)])
-        never_filled = not version.base.files and not version.segments
-        return self.runtime.emit_table(self.relation, self.schema, changed, epoch, fresh=never_filled)
+            return self._update_if_not_null(rows, existing_of(rows))
+        first = self.conflict is Conflict.IGNORE
+        rows = self._one_per_key(rows, first=first)
+        existing = existing_of(rows)
+        if first:
+            rows = self._without_keys(rows, existing)
+            existing = existing.slice(0, 0)
+        return pa.concat_tables([_signed(existing, -1), _signed(rows.select(existing.column_names), 1)])
 
     def _numbered(self, rows: pa.Table) -> pa.Table:
         first = self.row_ids.take(self.relation, rows.num_rows)
@@ -217,8 +226,11 @@ class TableJob:
         match payload:
             case InsertFrame():
                 return self._insert_frame(version, payload.frame, epoch)
+            case ApplyChanges():
+                written = self.runtime.emit_table(self.relation, self.schema, payload.changes, epoch)
+                return payload.changes.num_rows, written
             case UpdateRows():
-                frame = self._update_frame(self._evaluate(version, payload.query, payload.now_ms))
+                frame = self.update_images(self._evaluate(version, payload.query, payload.now_ms))
                 return self._write_update(version, frame, epoch)
             case DeleteRows():
                 with self.runtime.scope() as scope:
@@ -247,7 +259,7 @@ class TableJob:
 
             return typed(scope.sql(render(query.ast, view_of, now_ms)), query)
 
-    def _update_frame(self, matched: DataFrame) -> DataFrame:
+    def update_images(self, matched: DataFrame) -> DataFrame:
         """Old and new rows of an UPDATE as changes, with `_new` telling a row's two images apart."""
         names = self.schema.names
         with self.runtime.scope() as scope:
@@ -270,11 +282,11 @@ class TableJob:
             self._check_keys_stay(frame)
             changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=False)
             return (changes.rows // 2 if changes else 0), changes
-        self._check_new_keys(version, table)
+        self.check_new_keys(table, lambda wanted: self._existing(version, wanted))
         count = int(pc.sum(pc.equal(table[OP], 1)).as_py() or 0)
         return count, self.runtime.emit_table(self.relation, self.schema, table, epoch)
 
-    def _check_new_keys(self, version: RelationVersion, images: pa.Table) -> None:
+    def check_new_keys(self, images: pa.Table, existing_of: Callable[[pa.Table], pa.Table]) -> None:
         """An UPDATE may move rows to other keys only if nobody else is there."""
         key = list(self.schema.key)
         old = images.filter(pc.equal(images[OP], -1))
@@ -286,7 +298,7 @@ class TableJob:
         if len(set(keys)) != len(keys):
             taken = next(each for index, each in enumerate(keys) if each in keys[:index])
         elif new.filter(moved).num_rows:
-            found = self._existing(version, new.filter(moved)).select(key).to_pylist()
+            found = existing_of(new.filter(moved)).select(key).to_pylist()
             taken = tuple(found[0].values()) if found else None
         if taken is not None:
             shown = ", ".join(str(value) for value in taken)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -136,14 +137,16 @@ def _query(cursor: Cursor) -> SqlQuery:
 
 def _selected(table: ObjectName, columns: tuple[str, ...]) -> SqlQuery:
     """The query that reads a table, or some of its columns."""
-    names = [exp.column(exp.to_identifier(column, quoted=True)) for column in columns] or [exp.Star()]
+    names: list[exp.Expr] = [exp.column(exp.to_identifier(column, quoted=True)) for column in columns]
     source = exp.Table(
         **{
             part: exp.to_identifier(name, quoted=True)
             for part, name in zip(("this", "db", "catalog"), reversed(table.parts), strict=False)
         }
     )
-    return SqlQuery(exp.select(*names).from_(source), f"SELECT {', '.join(columns) or '*'} FROM {table}")
+    return SqlQuery(
+        exp.select(*(names or [exp.Star()])).from_(source), f"SELECT {', '.join(columns) or '*'} FROM {table}"
+    )
 
 
 def _options(cursor: Cursor) -> CopyFormat:
@@ -180,7 +183,8 @@ def _option(cursor: Cursor, given: CopyFormat) -> CopyFormat:
             return replace(given, header=wanted)
         case "delimiter" | "null" | "quote" | "escape":
             cursor.accept("as")
-            return replace(given, **{word: cursor.string()})
+            changed: dict[str, Any] = {word: cursor.string()}
+            return replace(given, **changed)
         case "encoding":
             if cursor.value().lower().replace("-", "") not in ("utf8", "unicode"):
                 raise InvalidParameter("COPY knows only the encoding UTF8", position=position)

@@ -1,0 +1,61 @@
+"""What a statement will want and give, before it runs: the types of its parameters and of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from seiche.session.cursors import Cursors
+from seiche.session.dml import Dml
+from seiche.session.result import Result
+from seiche.sql import statements as ast
+from seiche.sql.bind import BoundQuery, OutputColumn
+from seiche.sql.parameters import Parameters
+from seiche.types import VARCHAR, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """`columns` is None for a statement that gives no rows."""
+
+    parameters: tuple[SqlType, ...] = ()
+    columns: tuple[OutputColumn, ...] | None = None
+
+
+def describe(
+    statement: ast.Statement,
+    parameters: Parameters,
+    *,
+    bound: Callable[[ast.SqlQuery], BoundQuery],
+    dml: Dml,
+    cursors: Cursors,
+    run: Callable[[ast.Statement], Result],
+) -> Description:
+    """`bound` and `dml` bind with the given parameters, whose types are known afterwards. `run` runs a statement that
+    has no effect."""
+    columns: tuple[OutputColumn, ...] | None = None
+    match statement:
+        case ast.Select(query):
+            columns = bound(query).columns
+        case ast.Insert() | ast.Update() | ast.Delete():
+            columns = dml.describe(statement)
+        case ast.DeclareCursor(query=query) | ast.CopyTo(query=query):
+            bound(query)
+        case ast.FetchCursor(name):
+            columns = cursors.reader(name).columns
+        case ast.CancelJobs():
+            columns = (OutputColumn("Id", "Id", VARCHAR),)
+        case (
+            ast.ShowVariable()
+            | ast.ShowAll()
+            | ast.ShowParameters()
+            | ast.ShowObjects()
+            | ast.ShowColumns()
+            | ast.ShowCreate()
+            | ast.Describe()
+            | ast.Explain()
+        ):
+            columns = run(statement).columns
+        case _:
+            pass
+    return Description(parameters.types(), columns)

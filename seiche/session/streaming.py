@@ -1,0 +1,46 @@
+"""The rows of a query, a piece at a time, so that a large result never stands on the driver as a whole.
+
+A result that Spark expects to be small comes in one job and one piece of memory. Any other one, and one that turned out
+larger than expected, is written by the executors to scratch files first and read from there row group by row group:
+that costs a fraction of the query, and needs memory for one piece only, however large a partition is.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+PIECE_ROWS = 10_000
+
+
+def pieces(frame: DataFrame, *, inline_bytes: int, scratch: Path) -> Iterator[pa.RecordBatch]:
+    """The frame's rows in its order. Scratch files go when the iterator is closed or used up."""
+    small = _collected(frame, inline_bytes)
+    if small is not None:
+        yield from small.to_batches(max_chunksize=PIECE_ROWS)
+        return
+    folder = scratch / f"result-{uuid.uuid4().hex}"
+    try:
+        frame.write.parquet(folder.as_uri())
+        for file in sorted(folder.glob("*.parquet")):
+            with pq.ParquetFile(file) as reader:
+                yield from reader.iter_batches(batch_size=PIECE_ROWS)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _collected(frame: DataFrame, inline_bytes: int) -> pa.Table | None:
+    if int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) > inline_bytes:
+        return None
+    try:
+        return frame.toArrow()
+    except Exception as error:  # Spark tells the size only by failing the job
+        if "spark.driver.maxResultSize" in str(error):
+            return None
+        raise
