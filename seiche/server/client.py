@@ -433,20 +433,28 @@ class Client:
         columns, timezone, sent = result.columns or (), self._connection.timezone, 0
         types = [column.type for column in columns]
         self._connection.begin_copy_out(int(format.form is ast.CopyForm.BINARY), len(columns))
+        # In the binary format the header is part of the first row's message, as drivers expect it.
         head = copy.head(format, [column.name for column in columns])
-        if head:
+        if head and format.form is ast.CopyForm.CSV:
             self._connection.copy_data(head)
+            head = b""
         reader = RowReader(result)
+
+        def encode(piece: Piece) -> bytes:
+            nonlocal head
+            lines = copy.rows(format, types, piece[0], piece[1], timezone)
+            if head and lines:
+                lines[0], head = head + lines[0], b""
+            return b"".join(map(wire.copy_data, lines))
+
         try:
-            async for piece, count in self._pieces(
-                reader, 0, lambda piece: copy.rows(format, types, piece[0], piece[1], timezone)
-            ):
+            async for messages, count in self._pieces(reader, 0, encode):
                 sent += count
-                self._connection.copy_data(piece)
+                self._connection.send(messages)
                 await self._flush()
         finally:
             reader.close()
-        tail = copy.tail(format)
+        tail = head + copy.tail(format)
         if tail:
             self._connection.copy_data(tail)
         self._connection.end_copy_out()

@@ -339,13 +339,12 @@ def head(format: CopyFormat, names: Sequence[str]) -> bytes:
 
 def rows(
     format: CopyFormat, types: Sequence[SqlType], columns: Sequence[Sequence[Any]], count: int, timezone: str
-) -> bytes:
+) -> list[bytes]:
+    """One message for each row: drivers take a message for a row."""
     binary = format.form is CopyForm.BINARY
     encoded = [encode_column(each, type_, int(binary), timezone) for each, type_ in zip(columns, types, strict=True)]
     lines = zip(*encoded, strict=True) if encoded else [()] * count
-    if binary:
-        return b"".join(_binary_row(line) for line in lines)
-    return b"".join(_line(line, format) for line in lines)
+    return [_binary_row(line) if binary else _line(line, format) for line in lines]
 
 
 def tail(format: CopyFormat) -> bytes:

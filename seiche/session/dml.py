@@ -36,6 +36,7 @@ from seiche.sql.bind import (
 from seiche.sql.failures import translate_spark_error
 from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse_query
+from seiche.sql.statements import quote_name
 from seiche.storage.changes import empty
 from seiche.stream.runtime import vnode_sql
 from seiche.stream.table import (
@@ -48,7 +49,7 @@ from seiche.stream.table import (
     check_not_null,
     inserted_schema,
 )
-from seiche.types import VARCHAR
+from seiche.types import VARCHAR, Kind, SqlType
 
 
 class Dml:
@@ -117,7 +118,7 @@ class Dml:
         """Inserts rows of text, a plainly named column for each of `columns`, read as the columns' types."""
         types = {column.name: column.type for column in _shape(table).visible}
         source = BoundRelation(None, "given", tuple(Column(name, VARCHAR) for name in rows.columns), None, "given")
-        cells = [f"{name}::{types[column]}" for name, column in zip(rows.columns, columns, strict=True)]
+        cells = [f"{name}::{_spelled(types[column])}" for name, column in zip(rows.columns, columns, strict=True)]
         query = parse_query(f"SELECT {', '.join(cells)} FROM given").tree
         bound = bind_insert(self._target(table), columns, query, _OneName(source), self._settings)
         with open_scope(self._database.runtime.spark) as scope:
@@ -281,6 +282,27 @@ class _OneName:
 
     def relation(self, parts: tuple[str, ...]) -> BoundRelation:
         return self._relation
+
+
+def _spelled(type_: SqlType) -> str:
+    """The type's name as one word, which goes before the brackets of an array too."""
+    match type_.kind:
+        case Kind.ARRAY:
+            assert type_.element is not None
+            return f"{_spelled(type_.element)}[]"
+        case Kind.STRUCT:
+            return "struct<" + ", ".join(f"{quote_name(name)} {_spelled(each)}" for name, each in type_.fields) + ">"
+        case kind:
+            return _WORDS.get(kind, str(type_))
+
+
+_WORDS = {
+    Kind.VARCHAR: "varchar",
+    Kind.DOUBLE: "float8",
+    Kind.TIME: "time",
+    Kind.TIMESTAMP: "timestamp",
+    Kind.TIMESTAMPTZ: "timestamptz",
+}
 
 
 def _star() -> Any:
