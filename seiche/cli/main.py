@@ -109,6 +109,31 @@ def parser() -> argparse.ArgumentParser:
     sql.add_argument("-x", "--expanded", action="store_true", help="one line a value")
     sql.add_argument("--timing", action="store_true", help="show how long each statement took")
 
+    start = subcommands.add_parser(
+        "start",
+        parents=[common],
+        help="run a server that PostgreSQL clients connect to",
+        description="Runs a server in the foreground. It ends after a checkpoint on SIGTERM, Ctrl-C or `seiche stop`.",
+    )
+    start.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    start.add_argument("--port", type=int, default=4566, help="port to listen on (default: 4566)")
+    start.add_argument("--max-connections", type=int, default=300, metavar="N", help="most sessions at a time (300)")
+    start.add_argument("--threads", type=int, default=32, metavar="N", help="statements that run at a time (32)")
+    start.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate chain (PEM): offer TLS")
+    start.add_argument("--tls-key", type=Path, metavar="FILE", help="its key, where not in the same file")
+    start.add_argument(
+        "--passwords",
+        action="store_true",
+        help="everybody from beyond this machine needs a password (users who have one need it anyway)",
+    )
+    start.add_argument(
+        "--trust-everyone-on-the-network",
+        action="store_true",
+        help="let anybody who reaches the port in, as any user without a password",
+    )
+    subcommands.add_parser("status", parents=[common], help="say whether a server runs for the data folder")
+    subcommands.add_parser("stop", parents=[common], help="stop the server of the data folder after a checkpoint")
+
     doctor = subcommands.add_parser(
         "doctor", parents=[common], help="check Java, Python, folders and versions, and say what to do"
     )
@@ -152,6 +177,12 @@ def _run(argv: Sequence[str], connect: Connect) -> int:
     match arguments.command:
         case "sql":
             return _sql(arguments, config, connect)
+        case "start":
+            return _start(arguments, config)
+        case "status" | "stop":
+            from seiche.cli import serve
+
+            return (serve.status if arguments.command == "status" else serve.stop)(config, sys.stdout)
         case "doctor":
             from seiche.cli import doctor
 
@@ -179,6 +210,23 @@ def _config(arguments: argparse.Namespace) -> Config:
     return Config.load(arguments=given, file=arguments.config)
 
 
+def _start(arguments: argparse.Namespace, config: Config) -> int:
+    from seiche.cli import serve
+    from seiche.server.server import ServerOptions
+
+    options = ServerOptions(
+        host=arguments.host,
+        port=arguments.port,
+        connections_max=arguments.max_connections,
+        threads=arguments.threads,
+        passwords=arguments.passwords,
+        trust_network=arguments.trust_everyone_on_the_network,
+        certificate=arguments.tls_cert,
+        key=arguments.tls_key,
+    )
+    return serve.start(config, options)
+
+
 def _sql(arguments: argparse.Namespace, config: Config, connect: Connect) -> int:
     # Late, so that the other subcommands answer at once.
     from seiche.cli import prompt
@@ -191,9 +239,7 @@ def _sql(arguments: argparse.Namespace, config: Config, connect: Connect) -> int
     interactive = not scripts and sys.stdin.isatty()
     if not scripts and not interactive:
         scripts = [(sys.stdin, None)]
-    if interactive:
-        print(f"seiche {seiche.__version__}: starting Spark ...", file=sys.stderr, flush=True)
-    with connect(config=config) as database:
+    with _database(config, connect, interactive=interactive) as database:
         # Spark's own handler would cancel the jobs of the engine together with the statement's.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         session = Session(database, sys.stdout, sys.stderr)
@@ -208,6 +254,21 @@ def _sql(arguments: argparse.Namespace, config: Config, connect: Connect) -> int
             if outcome is not Outcome.OK:
                 return EXIT_FAILED if outcome is Outcome.FAILED else 0
     return 0
+
+
+def _database(config: Config, connect: Connect, *, interactive: bool) -> AbstractContextManager[Any]:
+    """The server of the data folder if one runs, else an engine of our own."""
+    if (Path(config.data_dir) / "server.json").exists():
+        from seiche.cli import remote, serve
+
+        address = serve.running(config)
+        if address is not None:
+            if interactive:
+                print(f"seiche {seiche.__version__}: connected to port {address.port}", file=sys.stderr, flush=True)
+            return remote.RemoteDatabase(address.client_host, address.port)
+    if interactive:
+        print(f"seiche {seiche.__version__}: starting Spark ...", file=sys.stderr, flush=True)
+    return connect(config=config)
 
 
 def _debugging() -> bool:
