@@ -12,6 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from sqlglot import exp
+
 from seiche.errors import DivisionByZero, InvalidLoginName, QueryCanceled, UndefinedDatabase, UndefinedTable
 from seiche.model import Column
 from seiche.server.backend import with_settings
@@ -39,6 +41,15 @@ _READ: dict[Kind, Callable[[str], Any]] = {
     Kind.TIMESTAMPTZ: datetime.fromisoformat,
     Kind.BYTEA: lambda text: bytes.fromhex(text.removeprefix("\\x")),
 }
+
+
+def _constant(node: Any) -> Any:
+    """The value of a projection that is a constant, perhaps cast and named."""
+    while not isinstance(node, exp.Literal | exp.Null):
+        node = node.this
+    if isinstance(node, exp.Null):
+        return None
+    return node.name if node.is_string else int(node.name)
 
 
 class _Names:
@@ -117,7 +128,7 @@ class FakeSession:
                 for value, type_ in zip(values, types, strict=True)
             )
             return Result("SELECT", columns, _rows=[row])
-        return Result("SELECT", columns, _rows=[tuple(1 for _ in columns)])
+        return Result("SELECT", columns, _rows=[tuple(map(_constant, select.query.tree.expressions))])
 
     def _count(self, until: int) -> Iterator[Piece]:
         for start in range(1, until + 1, 1000):

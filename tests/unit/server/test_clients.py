@@ -90,7 +90,7 @@ def test_asyncpg_infers_parameters_and_reads_rows(running: RunningServer) -> Non
         assert found == list(range(1, 2501))
         with pytest.raises(asyncpg.DivisionByZeroError):
             await connection.execute("SELECT 1/0")
-        assert await connection.fetchval("SELECT 5") == 1
+        assert await connection.fetchval("SELECT 5") == 5
         await connection.close()
 
     asyncio.run(talk())

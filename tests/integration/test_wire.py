@@ -1,0 +1,270 @@
+"""A real server in a process of its own, with real drivers. One server serves all tests; each has its own tables."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import asyncpg
+import psycopg
+import psycopg2
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from seiche.cli.main import main
+
+pytestmark = pytest.mark.spark
+START_SECONDS = 120
+
+
+class ServerProcess:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder.parent / "server.log"
+        self.port = 0
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "seiche.cli.main", "start", "--data-dir", str(self.folder), "--port", "0"]
+        command += ["--master", "local[2]", "--set", "driver_memory=1g"]
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = re.search(r"-p (\d+)", line)
+        assert found is not None, self.log.read_text()
+        self.port = int(found[1])
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        assert self.process is not None and self.process.stdout is not None
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=60)
+        self.process.stdout.close()
+        return code
+
+    def connect(self, **more: object) -> psycopg.Connection[tuple[object, ...]]:
+        given = {"host": "127.0.0.1", "port": self.port, "dbname": "dev", "user": "root", "autocommit": True, **more}
+        return psycopg.connect(**given)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    server = ServerProcess(tmp_path_factory.mktemp("wire") / "harbour")
+    server.start()
+    try:
+        yield server
+    finally:
+        with suppress(ProcessLookupError):
+            server.end()
+
+
+@pytest.fixture
+def connection(server: ServerProcess) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    with server.connect() as connection:
+        yield connection
+
+
+def test_writes_of_a_transaction_appear_together_at_its_commit(server: ServerProcess) -> None:
+    with server.connect() as other, server.connect(autocommit=False) as mine:
+        other.execute("CREATE TABLE berths (name varchar PRIMARY KEY, depth int)")
+        other.execute("CREATE TABLE moves (berth varchar, ship int)")
+        other.execute("CREATE MATERIALIZED VIEW totals AS SELECT berth, count(*) AS n FROM moves GROUP BY berth")
+        mine.execute("INSERT INTO berths VALUES ('north', 10), ('south', 12)")
+        mine.execute("INSERT INTO moves VALUES ('north', 1)")
+        mine.execute("UPDATE berths SET depth = depth + 1 WHERE name = 'north'")
+        assert mine.execute("DELETE FROM berths WHERE name = 'south'").rowcount == 1
+        assert mine.execute("SELECT * FROM berths").fetchall() == [("north", 11)]
+        assert mine.execute("SELECT count(*) FROM moves").fetchone() == (1,)
+        assert other.execute("SELECT count(*) FROM berths").fetchone() == (0,)
+        mine.commit()
+        assert other.execute("SELECT * FROM berths").fetchall() == [("north", 11)]
+        assert other.execute("SELECT * FROM totals").fetchall() == [("north", 1)]
+
+
+def test_a_rolled_back_transaction_leaves_nothing(server: ServerProcess) -> None:
+    with server.connect(autocommit=False) as connection:
+        connection.execute("CREATE TABLE tides (at int PRIMARY KEY, height int)")
+        connection.commit()
+        connection.execute("INSERT INTO tides VALUES (1, 5)")
+        connection.execute("SAVEPOINT low")
+        connection.execute("INSERT INTO tides VALUES (2, 6)")
+        connection.execute("ROLLBACK TO low")
+        assert connection.execute("SELECT * FROM tides").fetchall() == [(1, 5)]
+        connection.rollback()
+        assert connection.execute("SELECT count(*) FROM tides").fetchone() == (0,)
+
+
+def test_reads_of_a_transaction_see_one_epoch(server: ServerProcess) -> None:
+    with server.connect() as other, server.connect(autocommit=False) as mine:
+        other.execute("CREATE TABLE buoys (id int PRIMARY KEY)")
+        other.execute("INSERT INTO buoys VALUES (1)")
+        assert mine.execute("SELECT count(*) FROM buoys").fetchone() == (1,)
+        other.execute("INSERT INTO buoys VALUES (2)")
+        assert mine.execute("SELECT count(*) FROM buoys").fetchone() == (1,)
+        mine.commit()
+        assert mine.execute("SELECT count(*) FROM buoys").fetchone() == (2,)
+
+
+def test_the_second_of_two_transactions_that_change_a_row_fails(server: ServerProcess) -> None:
+    with server.connect(autocommit=False) as first, server.connect(autocommit=False) as second:
+        first.execute("CREATE TABLE cranes (id int PRIMARY KEY, load int)")
+        first.execute("INSERT INTO cranes VALUES (1, 10), (2, 10)")
+        first.commit()
+        assert first.execute("UPDATE cranes SET load = load + 1 WHERE id = 1").rowcount == 1
+        assert second.execute("UPDATE cranes SET load = load + 5 WHERE id = 1").rowcount == 1
+        first.commit()
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            second.commit()
+        second.rollback()
+        second.execute("UPDATE cranes SET load = 0 WHERE id = 2")
+        second.commit()
+        assert second.execute("SELECT * FROM cranes ORDER BY id").fetchall() == [(1, 11), (2, 0)]
+
+
+def test_every_type_survives_binary_copy_and_comes_back_in_both_formats(
+    connection: psycopg.Connection[tuple[object, ...]],
+) -> None:
+    connection.execute(
+        "CREATE TABLE cargo (i int, b bigint, s smallint, n numeric, d double precision, r real, t varchar, ok boolean,"
+        " day date, at timestamp, seen timestamptz, took interval, clock time, raw bytea, doc jsonb, tags varchar[])"
+    )
+    row = (
+        1, 2**40, 3, Decimal("12.5"), 1.25, 0.5, "Ærø\t\\ 'x'", True, date(2024, 2, 29),
+        datetime(2024, 2, 29, 1, 2, 3, 400000), datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC), timedelta(days=2, hours=3),
+        datetime(2024, 1, 1, 4, 5, 6).time(), b"\x00\xff", {"a": [1, None]}, ["x", "y z", None],
+    )  # fmt: skip
+    marks = ", ".join(["%s"] * 14 + ["%s::jsonb", "%s"])
+    connection.execute(f"INSERT INTO cargo VALUES ({marks})", (*row[:14], '{"a": [1, null]}', row[15]))
+    with connection.cursor() as cursor:
+        with cursor.copy("COPY cargo TO STDOUT (FORMAT binary)") as copy:
+            data = b"".join(bytes(part) for part in copy)
+        with cursor.copy("COPY cargo FROM STDIN (FORMAT binary)") as copy:
+            copy.write(data)
+        with cursor.copy("COPY cargo TO STDOUT") as copy:
+            lines = b"".join(bytes(part) for part in copy)
+        with cursor.copy("COPY cargo FROM STDIN") as copy:
+            copy.write(lines)
+    for binary in (False, True):
+        with connection.cursor(binary=binary) as cursor:
+            assert cursor.execute("SELECT * FROM cargo").fetchall() == [row] * 4
+
+
+def test_asyncpg_prepares_fetches_and_uses_cursors(server: ServerProcess) -> None:
+    async def talk() -> None:
+        link = await asyncpg.connect(host="127.0.0.1", port=server.port, user="root", database="dev", ssl=False)
+        await link.execute("CREATE TABLE pilots (id bigint PRIMARY KEY, name varchar)")
+        await link.executemany("INSERT INTO pilots VALUES ($1, $2)", [(1, "Ada"), (2, None), (3, "x'; --")])
+        assert await link.fetchval("SELECT name FROM pilots WHERE id = $1", 3) == "x'; --"
+        assert await link.fetchval("SELECT count(*) FROM pilots WHERE id = ANY($1)", [1, 2]) == 2
+        async with link.transaction():
+            assert [row["id"] async for row in link.cursor("SELECT id FROM pilots ORDER BY id", prefetch=2)] == [
+                1,
+                2,
+                3,
+            ]
+        await link.close()
+
+    asyncio.run(talk())
+
+
+def test_sqlalchemy_maps_objects(server: ServerProcess) -> None:
+    class Base(orm.DeclarativeBase):
+        pass
+
+    class Tug(Base):
+        __tablename__ = "tugs"
+        id: orm.Mapped[int] = orm.mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
+        name: orm.Mapped[str] = orm.mapped_column(sa.String)
+
+    engine = sa.create_engine(f"postgresql+psycopg://root@127.0.0.1:{server.port}/dev")
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE tugs (id bigint PRIMARY KEY, name varchar)"))
+    with orm.Session(engine) as session:
+        session.add_all([Tug(id=1, name="Odin"), Tug(id=2, name="Thor")])
+        session.flush()
+        session.get_one(Tug, 1).name = "Freya"
+        session.commit()
+        assert session.scalars(sa.select(Tug.name).order_by(Tug.id)).all() == ["Freya", "Thor"]
+    engine.dispose()
+
+
+def test_psycopg2_takes_rows_from_a_named_cursor(server: ServerProcess) -> None:
+    link = psycopg2.connect(host="127.0.0.1", port=server.port, dbname="dev", user="root")
+    with link.cursor("gulls") as cursor:
+        cursor.itersize = 40
+        cursor.execute("SELECT * FROM generate_series(1, 100)")
+        assert [row[0] for row in cursor] == list(range(1, 101))
+    link.close()
+
+
+def test_a_cancel_request_stops_the_spark_job(server: ServerProcess) -> None:
+    with server.connect() as connection:
+        threading.Timer(1.5, connection.cancel_safe).start()
+        started = time.monotonic()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute("SELECT sum(a * b) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b")
+        assert time.monotonic() - started < 20
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_statement_stops_at_its_timeout(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    connection.execute("SET statement_timeout = 800")
+    with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+        connection.execute("SELECT sum(a * b) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b")
+
+
+def test_a_large_result_streams_through_scratch_files(server: ServerProcess) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        connection.execute("ALTER SYSTEM SET inline_bytes_max = 1000000")
+        total = sum(row[0] for row in cursor.stream("SELECT g FROM generate_series(1, 300000) g ORDER BY g"))  # type: ignore[misc]
+        assert total == 300_000 * 300_001 // 2
+        connection.execute("ALTER SYSTEM SET inline_bytes_max TO DEFAULT")
+    assert not list((server.folder / "scratch").glob("result-*"))
+
+
+def test_the_shell_talks_to_the_running_server(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = ["--data-dir", str(server.folder)]
+    assert main(["sql", *folder, "-c", "SELECT 1 AS one, 2.50 AS n, 'x' AS t; SELEC"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[2].split() == ["1", "|", "2.5", "|", "x"]
+    assert "syntax error" in shown.err
+    assert main(["status", *folder]) == 0
+    assert str(server.port) in capsys.readouterr().out
+
+
+def test_psql_runs_a_script(server: ServerProcess) -> None:
+    script = (
+        "BEGIN; DECLARE c CURSOR FOR SELECT * FROM generate_series(1, 3); FETCH 2 FROM c; COMMIT;\nSHOW timezone;\n"
+    )
+    address = f"host=127.0.0.1 port={server.port} dbname=dev user=root"
+    done = subprocess.run(
+        ["psql", "-X", "-A", "-t", "-q", address], input=script, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout.splitlines(), done.stderr) == (["1", "2", "UTC"], "")
+
+
+def test_what_was_acknowledged_is_there_after_a_kill_and_a_restart(server: ServerProcess) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE beacons (id int PRIMARY KEY)")
+        connection.execute("INSERT INTO beacons VALUES (1)")
+    server.end(signal.SIGKILL)
+    assert main(["status", "--data-dir", str(server.folder)]) == 1
+    server.start()
+    with server.connect() as connection:
+        assert connection.execute("SELECT * FROM beacons").fetchall() == [(1,)]
+    assert server.end() == 0
+    assert not (server.folder / "server.json").exists()
+    server.start()
+    assert os.path.exists(server.folder / "server.json")
