@@ -98,6 +98,57 @@ VARIABLES = MappingProxyType(
     }
 )
 
+# Accepted so that drivers, pools and scripts run unchanged; nothing here depends on them.
+_ACCEPTED = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                "batch_enable_distributed_dml", "batch_enable_lookup_join", "batch_enable_sort_agg",
+                "bypass_cluster_limits", "create_compaction_group_for_mv", "enable_index_selection",
+                "enable_join_ordering", "enable_locality_backfill", "enable_share_plan", "enable_two_phase_agg",
+                "force_split_distinct_agg", "force_two_phase_agg", "row_security", "sink_decouple",
+                "streaming_allow_jsonb_in_stream_key", "streaming_enable_bushy_join", "streaming_enable_delta_join",
+                "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
+                "streaming_separate_consecutive_join",
+                "streaming_separate_sink", "streaming_use_arrangement_backfill", "streaming_use_shared_source",
+                "streaming_use_snapshot_backfill", "synchronize_seqscans",
+            ),
+            "false",
+        ),
+        **dict.fromkeys(
+            (
+                "streaming_max_parallelism", "streaming_parallelism_for_backfill", "streaming_parallelism_for_index",
+                "streaming_parallelism_for_materialized_view", "streaming_parallelism_for_sink",
+                "streaming_parallelism_for_source", "streaming_parallelism_for_table",
+            ),
+            "default",
+        ),
+        **dict.fromkeys(("idle_in_transaction_session_timeout", "lock_timeout", "batch_parallelism"), "0"),
+        "batch_expr_strict_mode": "true",
+        "check_function_bodies": "on",
+        "default_transaction_isolation": "repeatable read",
+        "default_transaction_read_only": "off",
+        "escape_string_warning": "on",
+        "integer_datetimes": "on",
+        "jit": "off",
+        "max_identifier_length": "63",
+        "max_split_range_gap": "8",
+        "query_mode": "auto",
+        "server_version_num": "130014",
+        "streaming_over_window_cache_policy": "full",
+        "synchronous_commit": "on",
+        "transaction_read_only": "off",
+        "xmloption": "content",
+    }
+)  # fmt: skip
+
+VARIABLES = MappingProxyType(
+    {
+        **{name: Variable(name, default, "accepted, without an effect here") for name, default in _ACCEPTED.items()},
+        **VARIABLES,
+    }
+)
+
 _ALIASES = {"time zone": "timezone", "time_zone": "timezone"}
 
 
