@@ -720,3 +720,21 @@ def test_a_broken_thread_tells_its_callers() -> None:
     assert isinstance(coordinator.submit(SHIPS, "Albatros").exception(10), EngineStopped)
     assert coordinator.stop(timeout=10)
     assert isinstance(coordinator.last_error, SystemExit)
+
+
+def test_statements_submitted_together_run_in_one_epoch() -> None:
+    harbour = Harbour(table(1, "ships"), table(2, "berths"))
+    futures = harbour.coordinator.submit_all([(JobId(1), "Aurora"), (JobId(2), "north")])
+    (report,) = harbour.settle()
+    assert [future.done() for future in futures] == [True, True]
+    assert report.requests == 2
+
+
+def test_statements_submitted_together_fail_together() -> None:
+    harbour = Harbour(table(1, "ships"), table(2, "berths", before=raising(DiskFull("the quay is full"))))
+    futures = harbour.coordinator.submit_all([(JobId(1), "Aurora"), (JobId(2), "north")])
+    harbour.settle()
+    for future in futures:
+        with pytest.raises(JobFailed):
+            future.result(0)
+    assert harbour.store.rows("ships") == []
