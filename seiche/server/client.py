@@ -99,6 +99,8 @@ class Client:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._busy = False
+        self._in_statement = False
+        self._cancelled = False
         self.session: Conversation | None = None
         peer = writer.get_extra_info("peername")
         self.peer = str(peer[0]) if isinstance(peer, tuple) else ""
@@ -125,6 +127,12 @@ class Client:
             await asyncio.to_thread(self.session.cancel)
         elif self._task is not None:
             self._task.cancel()
+
+    async def cancel(self) -> None:
+        """Stops the statement under way, also while its rows are being sent and no thread works on it."""
+        if self._in_statement and self.session is not None:
+            self._cancelled = True
+            await asyncio.to_thread(self.session.cancel)
 
     async def _leave(self) -> None:
         if self._stopping is not None and self._connection.phase is not protocol.Phase.ENDED:
@@ -281,11 +289,14 @@ class Client:
 
     async def _guarded(self, work: Callable[[], Any]) -> None:
         assert self.session is not None
+        self._in_statement, self._cancelled = True, False
         try:
             await work()
         except SeicheError as error:
             self.session.fail_transaction()
             self._connection.fail(error)
+        finally:
+            self._in_statement = False
         self._report_state()
 
     def _report_state(self) -> None:
@@ -419,6 +430,8 @@ class Client:
             return None if piece is None else (encode(piece), piece[1])
 
         while left is None or left > 0:
+            if self._cancelled:
+                raise QueryCanceled("canceling statement due to user request")
             found = await self._work(lambda limit=left, first=first: next_piece(limit, first))  # type: ignore[misc]
             if found is None:
                 return

@@ -160,9 +160,9 @@ class Server:
     def cancel(self, process: int, secret: int) -> None:
         """Cancels what a session runs, if the secret is its own. Nobody is told whether it was."""
         known = self._clients.get(process)
-        if known is None or known[0] != secret or known[1].session is None:
+        if known is None or known[0] != secret:
             return
-        task = asyncio.ensure_future(asyncio.to_thread(known[1].session.cancel))
+        task = asyncio.ensure_future(known[1].cancel())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

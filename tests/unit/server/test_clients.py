@@ -313,3 +313,16 @@ def test_prepared_statements_can_be_deallocated(running: RunningServer) -> None:
         connection.execute("DEALLOCATE ALL")
         with pytest.raises(psycopg.errors.InvalidSqlStatementName):
             connection.execute("DEALLOCATE tug")
+
+
+def test_a_cancel_stops_a_result_whose_rows_are_being_sent(running: RunningServer, backend: FakeBackend) -> None:
+    with connect(running) as connection, connection.cursor() as cursor:
+
+        def read() -> None:
+            for number, _ in enumerate(cursor.stream("SELECT * FROM generate_series(1, 5000000)")):
+                if number == 10:
+                    connection.cancel_safe()
+
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            read()
+    assert backend.sessions[0].produced < 5_000_000
