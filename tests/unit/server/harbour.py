@@ -64,7 +64,7 @@ class FakeSession:
 
     def __init__(self, ships: list[tuple[int, str | None]], scratch: Path) -> None:
         self.variables = Variables()
-        self.on_notice: Callable[[str], None] | None = None
+        self.on_notice: Callable[[str], None] = lambda _: None
         self.transaction_status = "I"
         self.ships = ships
         self.cancelled = threading.Event()
@@ -102,7 +102,6 @@ class FakeSession:
                 self.variables = self.variables.with_value(name, value)
                 return Result("SET")
             case ast.Flush():
-                assert self.on_notice is not None
                 self.on_notice("the tide is coming in")
                 return Result("FLUSH")
             case other:
