@@ -55,7 +55,7 @@ def test_a_view_that_is_given_up_leaves_no_file(open_database: Open, tmp_path: P
     with pytest.raises(errors.QueryCanceled):
         db.execute("CREATE MATERIALIZED VIEW v AS SELECT a.ship, b.berth FROM calls a JOIN calls b ON a.ship = b.ship")
     db.execute("SET statement_timeout = 0")
-    assert not db.database.backfills
+    assert not db.database.jobs.listed()
     deadline = time.monotonic() + 20
     while stored(tmp_path) != before and time.monotonic() < deadline:
         time.sleep(0.1)
