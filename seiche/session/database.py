@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.facts import SessionFact
 from seiche.catalog.objects import CatalogObject, ObjectStatus
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
@@ -29,6 +31,7 @@ from seiche.plan.algebra import Plan, with_names
 from seiche.plan.fragments import Fragment, cut
 from seiche.plan.lower import lower
 from seiche.session.names import CatalogNames
+from seiche.session.system.evaluate import SystemQueries
 from seiche.sql.bind import Settings, bind_query
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateMaterializedView
@@ -95,6 +98,12 @@ class TableGate:
         self._condition.notify_all()
 
 
+class KnownSession(Protocol):
+    """A session as others see it."""
+
+    def fact(self) -> SessionFact: ...
+
+
 @dataclass(slots=True)
 class Database:
     """Everything that statements work on. Built by the engine."""
@@ -111,6 +120,8 @@ class Database:
     coordinator: Coordinator
     catalog: Catalog
     backfills: dict[JobId, SnapshotBackfill] = field(default_factory=dict)
+    system: SystemQueries = field(default_factory=SystemQueries)
+    sessions: MutableMapping[int, KnownSession] = field(default_factory=weakref.WeakValueDictionary)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)

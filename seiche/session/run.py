@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar, assert_never
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
-from seiche.catalog.system_views import Facts, system_view
-from seiche.config import SYSTEM_PARAMETERS
+from seiche.catalog.facts import SessionFact
+from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, User
+from seiche.catalog.system_views import SYSTEM_VIEWS
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
@@ -40,7 +41,10 @@ from seiche.session.database import Database
 from seiche.session.ddl import Ddl
 from seiche.session.dml import Dml
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
-from seiche.session.result import Result, fetch_rows
+from seiche.session.result import Result, fetch_rows, rows_of
+from seiche.session.system.ask import Asker
+from seiche.session.system.evaluate import Answer, arrow_of
+from seiche.session.system.observe import observe
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery, OutputColumn, Settings, bind_query
@@ -58,12 +62,19 @@ T = TypeVar("T")
 class Session:
     """One user's conversation. Statements run on the caller's thread; `cancel` may come from another."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, user: str = SUPERUSER) -> None:
         self._database = database
+        self.user = database.catalog.user(user).name
+        self.pid = next(_sessions)
+        self.client: str | None = None  # where it comes from, for others to see
         self.variables = Variables()
-        self._name = f"session-{next(_sessions)}"
+        self._name = f"session-{self.pid}"
         self._works = 0
         self._depth = 0
+        self._started_ms = database.clock.now_ms()
+        self._statement: tuple[str, int] = ("", self._started_ms)  # what runs or ran last, and since when
+        self._asker = Asker(database, self.pid, self._started_ms)
+        database.sessions[self.pid] = self
         self._cancelled = threading.Event()
         self._running = threading.RLock()
         self._deadline: float | None = None
@@ -86,6 +97,7 @@ class Session:
         """Stops the statement that runs now, if any. May be called from any thread, and returns at once."""
         if self._depth:
             self._cancelled.set()
+            self._asker.stop()
             threading.Thread(target=self._cancel_jobs, args=(self._works,), name="cancel", daemon=True).start()
 
     def _cancel_jobs(self, work: int) -> None:
@@ -107,6 +119,13 @@ class Session:
                 yield
             finally:
                 self._depth -= 1
+
+    def fact(self) -> SessionFact:
+        """The session as `pg_stat_activity` shows it."""
+        query, since = self._statement
+        name = self.variables.get("application_name")
+        active = self._depth > 0
+        return SessionFact(self.pid, self.user, name, self.client, self._started_ms, since, active, query)
 
     def insert(self, name: str, rows: Any) -> int:
         """Inserts a Spark frame, an Arrow table, or rows as tuples or dictionaries; returns how many."""
@@ -147,6 +166,7 @@ class Session:
     def _one(self, parsed: ast.ParsedStatement) -> Result:
         started = time.perf_counter()
         self._begin()
+        self._statement = (shown_text(parsed), self._database.clock.now_ms())
         try:
             result = self._translated(lambda: self._dispatch(parsed.statement, parsed.text))
         except SeicheError as error:
@@ -252,6 +272,9 @@ class Session:
     # --- queries -------------------------------------------------------------------------------------
 
     def _select(self, statement: ast.Select) -> Result:
+        answered = self._asker.ask(statement.query.tree, self._me(), self.variables)
+        if answered is not None:
+            return self._answered(*answered)
         bound = self._bound(statement)
         epoch = self._read_epoch(bound)
         held = self._hold()
@@ -264,6 +287,23 @@ class Session:
         weakref.finalize(result, held.close)
         return result
 
+    def _answered(self, answer: Answer, changes: Mapping[str, str]) -> Result:
+        """The answer to a question about the system, as a result."""
+        for name, value in changes.items():
+            self.variables = self.variables.with_value(name, value)
+        rows = rows_of(answer.table.to_pydict().values(), answer.table.num_rows)
+        spark = self._database.runtime.spark
+        return Result(
+            f"SELECT {len(rows)}",
+            answer.columns,
+            epoch=self._database.runtime.versions.committed_epoch,
+            _rows=rows,
+            _as_frame=lambda: spark.createDataFrame(answer.table),
+        )
+
+    def _me(self) -> User:
+        return self._database.catalog.user(self.user)
+
     def _hold(self) -> ExitStack:
         """Keeps every file that is registered now, until it is closed."""
         held = ExitStack()
@@ -273,7 +313,12 @@ class Session:
     def _bound(self, statement: ast.Select) -> BoundQuery:
         names = CatalogNames(self._database.catalog, self.variables.search_path)
         settings = Settings(timezone=self.variables.get("timezone"), now_ms=self._database.clock.now_ms(), strict=True)
-        return bind_query(statement.query.tree, names, settings)
+        return bind_query(statement.query.tree, names, replace(settings, user=self.user, schema=self._schema()))
+
+    def _schema(self) -> str | None:
+        """Where something new would go: the first schema of the search path that exists."""
+        catalog = self._database.catalog
+        return next((name for name in self.variables.search_path if catalog.try_schema(name) is not None), None)
 
     def _read_epoch(self, bound: BoundQuery) -> Epoch:
         asked = self.variables.integer("query_epoch")
@@ -309,14 +354,9 @@ class Session:
             return typed(scope.sql(render(bound.ast, view_of)), bound)
 
     def _system_frame(self, name: str) -> DataFrame:
-        view = system_view(name)
-        database = self._database
-        settings = {each.name: str(getattr(database.config, each.name)) for each in SYSTEM_PARAMETERS}
-        facts = Facts(database.catalog, settings, database.store.events(1000))
-        schema = pa.schema([pa.field(column.name, column.type.arrow) for column in view.columns])
-        values = list(zip(*view.rows(facts), strict=True)) or [() for _ in view.columns]
-        arrays = [pa.array(each, field.type) for each, field in zip(values, schema, strict=True)]
-        return database.runtime.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
+        schema, _, view = name.partition(".")
+        rows = arrow_of(SYSTEM_VIEWS[schema, view], observe(self._database, self.variables))
+        return self._database.runtime.spark.createDataFrame(rows)
 
     def _fetch(self, frame: DataFrame) -> list[tuple[Any, ...]]:
         with self._working():
@@ -467,6 +507,13 @@ class Session:
             raise QueryCanceled("canceling statement due to user request")
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise QueryCanceled("canceling statement due to statement timeout")
+
+
+def shown_text(parsed: ast.ParsedStatement) -> str:
+    """A statement as others may see it: without the password that it may hold."""
+    if isinstance(parsed.statement, ast.CreateUser):
+        return f"CREATE USER {parsed.statement.name}"
+    return parsed.text
 
 
 def replace_result(result: Result, notices: tuple[str, ...], seconds: float) -> Result:

@@ -28,12 +28,15 @@ class Settings:
     """What an expression's meaning depends on besides its text.
 
     `now_ms` is the statement's time; None keeps `seiche_now()` in the query, for a view that is evaluated later.
-    `strict` raises at run time where PostgreSQL raises; otherwise such an expression is NULL.
+    `strict` raises at run time where PostgreSQL raises; otherwise such an expression is NULL. `user` asks, and `schema`
+    is the first one of the search path that exists.
     """
 
     timezone: str = "UTC"
     now_ms: int | None = None
     strict: bool = True
+    user: str = "root"
+    schema: str | None = "public"
 
 
 def typed(node: N, type_: SqlType) -> N:
