@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.facts import SessionFact
-from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, User
+from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, Privilege, User
 from seiche.catalog.system_views import SYSTEM_VIEWS
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
@@ -37,9 +37,11 @@ from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.plan import explain
 from seiche.query import open_scope, relation_of, render, typed
 from seiche.session import show
+from seiche.session.administration import Administration
 from seiche.session.database import Database
 from seiche.session.ddl import Ddl
 from seiche.session.dml import Dml
+from seiche.session.guard import Guard
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
 from seiche.session.result import Result, fetch_rows, rows_of
 from seiche.session.system.ask import Asker
@@ -56,6 +58,16 @@ from seiche.types import VARCHAR
 _sessions = itertools.count(1)
 _POLL_SECONDS = 0.05
 _CANCEL_AGAIN_SECONDS = 0.2
+Administered = (
+    ast.CreateUser
+    | ast.AlterUser
+    | ast.Grant
+    | ast.Revoke
+    | ast.AlterOwner
+    | ast.CommentOn
+    | ast.CreateDatabase
+    | ast.Drop
+)
 T = TypeVar("T")
 
 
@@ -132,6 +144,7 @@ class Session:
         with self._working():
             self._begin()
             dml = self._dml()
+            self._guard().check_write(parse_name(name), Privilege.INSERT)
             table = dml.table(parse_name(name))
             if isinstance(rows, DataFrame):
                 return self._translated(lambda: dml.insert_given(table, rows))
@@ -189,6 +202,7 @@ class Session:
             raise translate_spark_error(error) from error
 
     def _dispatch(self, statement: ast.Statement, text: str) -> Result:
+        self._guard().check(statement)
         match statement:
             case ast.Select():
                 return self._select(statement)
@@ -217,12 +231,13 @@ class Session:
             case ast.CreateSchema():
                 self._note(self._ddl().create_schema(statement))
                 return Result("CREATE_SCHEMA")
-            case ast.CreateUser():
-                self._ddl().create_user(statement)
-                return Result("CREATE_USER")
-            case ast.CreateDatabase() | ast.CreateIndex() | ast.CommentOn():
-                words = {ast.CreateDatabase: "CREATE DATABASE", ast.CreateIndex: "CREATE INDEX"}
-                raise FeatureNotSupported(f"{words.get(type(statement), 'COMMENT ON')} is not supported yet")
+            case (
+                ast.CreateUser() | ast.AlterUser() | ast.Grant() | ast.Revoke() | ast.AlterOwner() | ast.CommentOn()
+                | ast.CreateDatabase() | ast.Drop(kind=ast.ObjectKind.USER | ast.ObjectKind.DATABASE)
+            ):  # fmt: skip
+                return self._administer(statement)
+            case ast.CreateIndex():
+                raise FeatureNotSupported("CREATE INDEX is not supported yet")
             case ast.Drop():
                 for notice in self._ddl().drop(statement):
                     self._note(notice)
@@ -381,7 +396,41 @@ class Session:
     # --- definitions ---------------------------------------------------------------------------------
 
     def _ddl(self) -> Ddl:
-        return Ddl(self._database, self.variables, self._wait)
+        return Ddl(self._database, self.variables, self._wait, self.user)
+
+    def _guard(self) -> Guard:
+        return Guard(self._database.catalog, self._me(), self.variables.search_path)
+
+    def _administer(self, statement: Administered) -> Result:
+        administration = Administration(self._database, self._me(), self.variables, self._wait)
+        match statement:
+            case ast.CreateUser():
+                administration.create_user(statement)
+                return Result("CREATE_USER")
+            case ast.AlterUser():
+                administration.alter_user(statement)
+                return Result("UPDATE_USER")
+            case ast.Grant():
+                administration.grant(statement)
+                return Result("GRANT_PRIVILEGE")
+            case ast.Revoke():
+                administration.revoke(statement)
+                return Result("REVOKE_PRIVILEGE")
+            case ast.AlterOwner():
+                administration.alter_owner(statement)
+                return Result("ALTER_" + statement.kind.name)
+            case ast.CommentOn():
+                administration.comment(statement)
+                return Result("COMMENT")
+            case ast.CreateDatabase():
+                self._note(administration.create_database(statement))
+                return Result("CREATE_DATABASE")
+            case ast.Drop():
+                users = statement.kind is ast.ObjectKind.USER
+                drop = administration.drop_users if users else administration.drop_databases
+                for notice in drop(statement):
+                    self._note(notice)
+                return Result("DROP_" + statement.kind.name)
 
     def _create_table_as(self, statement: ast.CreateTableAs, text: str) -> Result:
         query = ast.Select(statement.query)
@@ -511,9 +560,13 @@ class Session:
 
 def shown_text(parsed: ast.ParsedStatement) -> str:
     """A statement as others may see it: without the password that it may hold."""
-    if isinstance(parsed.statement, ast.CreateUser):
-        return f"CREATE USER {parsed.statement.name}"
-    return parsed.text
+    match parsed.statement:
+        case ast.CreateUser(name):
+            return f"CREATE USER {ast.quote_name(name)}"
+        case ast.AlterUser(name):
+            return f"ALTER USER {ast.quote_name(name)}"
+        case _:
+            return parsed.text
 
 
 def replace_result(result: Result, notices: tuple[str, ...], seconds: float) -> Result:

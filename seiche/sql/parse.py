@@ -18,7 +18,7 @@ from typing import TypeVar
 from sqlglot.tokenizer_core import Token, TokenType
 
 from seiche.errors import FeatureNotSupported, InvalidParameter, nearest
-from seiche.sql.grammar import definitions, rows, session
+from seiche.sql.grammar import access, definitions, rows, session
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
@@ -101,8 +101,6 @@ _NOT_OFFERED: dict[str, str | None] = {
     "merge": "Use INSERT: a repeated primary key overwrites the row.",
     "copy": "Use INSERT, or load rows through the Python API.",
     "refresh": "Materialized views are always up to date.",
-    "grant": None,
-    "revoke": None,
     "prepare": None,
     "execute": None,
     "deallocate": None,
@@ -197,6 +195,8 @@ _VERBS: dict[str, Callable[[Cursor], Statement]] = {
     "drop": definitions.drop,
     "alter": definitions.alter,
     "comment": definitions.comment,
+    "grant": access.grant,
+    "revoke": access.revoke,
     "insert": rows.insert,
     "update": rows.update,
     "delete": rows.delete,

@@ -245,6 +245,60 @@ class CreateUser:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterUser:
+    """`options` as for CREATE USER. `sets_password` tells PASSWORD NULL from no PASSWORD at all."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    password: str | None = field(default=None, repr=False)
+    sets_password: bool = False
+    new_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GrantTarget:
+    """What GRANT and REVOKE are about: objects by name, or all of a kind in schemas (`whole_schemas`).
+
+    `explicit` says that the kind was written; ON without one means any relation.
+    """
+
+    kind: ObjectKind
+    names: tuple[ObjectName, ...]
+    whole_schemas: bool = False
+    explicit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """`privileges` in lower case, empty for ALL."""
+
+    privileges: tuple[str, ...]
+    target: GrantTarget
+    users: tuple[str, ...]
+    grant_option: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """`option_only` takes away the right to grant on, and leaves the privilege."""
+
+    privileges: tuple[str, ...]
+    target: GrantTarget
+    users: tuple[str, ...]
+    option_only: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterOwner:
+    """ALTER ... OWNER TO."""
+
+    kind: ObjectKind
+    name: ObjectName
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     kind: ObjectKind
     names: tuple[ObjectName, ...]
@@ -462,6 +516,10 @@ Statement = (
     | CreateSchema
     | CreateDatabase
     | CreateUser
+    | AlterUser
+    | Grant
+    | Revoke
+    | AlterOwner
     | Drop
     | Rename
     | CommentOn
