@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from seiche.catalog.objects import User
 from seiche.session.database import Database
-from seiche.session.system.evaluate import Answer, SystemQueries
+from seiche.session.system.evaluate import Answer
 from seiche.session.system.observe import observe
-from seiche.session.system.parameters import filled
+from seiche.session.system.parameters import filled, parameter_types
 from seiche.session.system.rewrite import NotForUs, is_system_query
 from seiche.session.system.state import Asking
 from seiche.session.variables import Variables
-
-if TYPE_CHECKING:
-    from seiche.catalog.objects import User
-
-__all__ = ["Asker", "SystemQueries"]
+from seiche.sql.bind import OutputColumn
+from seiche.types import SqlType
 
 
 class Asker:
@@ -60,6 +57,14 @@ class Asker:
         except NotForUs:
             return None
         return answer, asking.changes
+
+    def describe(
+        self, tree: exp.Expr, user: User, variables: Variables
+    ) -> tuple[tuple[OutputColumn, ...], Mapping[int, SqlType]] | None:
+        """The columns that the answer would have, and the types of the query's parameters; None as for `ask`."""
+        types = parameter_types(tree)
+        asked = self.ask(tree, user, variables, dict.fromkeys(types))
+        return (asked[0].columns, types) if asked is not None else None
 
     def stop(self) -> None:
         """Stops the question that is being answered, if any."""

@@ -346,8 +346,9 @@ class _Rewriting:
                     node.set(side, found)
         right = node.expression
         if isinstance(right, exp.Anonymous) and str(right.this).lower() == "all" and isinstance(node, exp.NEQ):
-            (listed,) = right.expressions
-            contained = exp.EQ(this=node.this, expression=exp.Any(this=exp.Paren(this=listed)))
+            if len(right.expressions) != 1:
+                raise NotForUs
+            contained = exp.EQ(this=node.this, expression=exp.Any(this=exp.Paren(this=right.expressions[0])))
             return exp.Not(this=exp.Paren(this=contained))
         return node
 
@@ -403,7 +404,10 @@ def _name_of(projection: exp.Expr) -> str:
     if isinstance(inner, exp.SessionUser):
         return "session_user"
     if isinstance(inner, exp.Cast) and isinstance(inner.args["to"], exp.DataType) and inner.args["to"].args.get("kind"):
-        named = _name_of(inner.this)
+        core = inner.this
+        while isinstance(core, exp.Paren | exp.Cast):
+            core = core.this
+        named = _name_of(core)
         return type_name(inner.args["to"]) if named == "?column?" else named
     return output_name(inner)
 
