@@ -39,6 +39,7 @@ SYSTEM_NAMESPACES = {
     "information_schema": oids.INFORMATION_SCHEMA_OID,
     rw_catalog.SCHEMA: oids.RW_CATALOG_OID,
 }
+_LANGUAGES = {"sql": 14, "python": 15}
 _BLOCK_BYTES = 8192
 _UTF8 = 6
 _ALL_CONNECTIONS = -1
@@ -481,7 +482,7 @@ def _pg_proc(facts: Facts) -> Iterator[Row]:
             "proname": it.name,
             "pronamespace": namespaces[it.schema],
             "proowner": users[it.owner],
-            "prolang": 14,
+            "prolang": _LANGUAGES.get(str(it.properties.get("language")), _LANGUAGES["sql"]),
             "procost": 1.0,
             "prokind": "f",
             "provolatile": "i",
@@ -489,7 +490,7 @@ def _pg_proc(facts: Facts) -> Iterator[Row]:
             "pronargs": len(arguments),
             "prorettype": type_oid(result[0].type) if result else 0,
             "proargtypes": [type_oid(column.type) for column in arguments],
-            "proargnames": [column.name for column in arguments],
+            "proargnames": [column.name for column in arguments] if any(column.name for column in arguments) else None,
             "prosrc": it.definition,
         }
 
@@ -555,7 +556,8 @@ _FILLED: Mapping[str, Callable[[Facts], Iterable[Row]]] = {
     "pg_indexes": _pg_indexes,
     "pg_language": _constant(
         {"oid": 12, "lanname": "internal", "lanowner": oid_of(3)},
-        {"oid": 14, "lanname": "sql", "lanowner": oid_of(3), "lanpltrusted": True},
+        {"oid": _LANGUAGES["sql"], "lanname": "sql", "lanowner": oid_of(3), "lanpltrusted": True},
+        {"oid": _LANGUAGES["python"], "lanname": "python", "lanowner": oid_of(3)},
     ),
     "pg_matviews": _pg_matviews,
     "pg_namespace": _pg_namespace,

@@ -336,7 +336,10 @@ class Ddl:
             python_functions.register(self._database.runtime.spark, function)
         else:
             check_function(function, names, Settings(timezone="UTC", now_ms=0, strict=True))
-        item = self._object(ObjectKind.FUNCTION, schema, name, text, (), None, {})
+        parameters = tuple(Column(label or "", type_) for label, type_ in function.parameters)
+        signature = (*parameters, Column("", function.returns))
+        properties = {"language": function.language}
+        item = self._object(ObjectKind.FUNCTION, schema, name, text, signature, None, properties)
         item = replace(item, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
         if existing is not None and statement.or_replace:
             readers = [each for each in self._database.catalog.objects() if existing.id in each.dependencies]
@@ -346,7 +349,7 @@ class Ddl:
                     detail=f"{readers[0]} uses it.",
                     hint="Drop them first, or create the function under another name.",
                 )
-            item = replace(item, id=existing.id)
+            item = replace(item, id=existing.id, owner=existing.owner)
         self._change(lambda catalog: catalog.with_objects(item))
         return None
 

@@ -22,7 +22,7 @@ from seiche.errors import InsufficientPrivilege
 from seiche.session.administration import described
 from seiche.sql import statements as ast
 
-_ANYTHING = tuple(kind for kind in ObjectKind if kind is not ObjectKind.INTERNAL)
+_RELATIONS = tuple(kind for kind in ObjectKind if kind not in (ObjectKind.INTERNAL, ObjectKind.FUNCTION))
 
 
 class Guard:
@@ -48,8 +48,18 @@ class Guard:
             case ast.Delete():
                 reading = statement.where is not None or bool(statement.returning)
                 self._write(statement.table, Privilege.DELETE, reading=reading)
-            case ast.CreateTable() | ast.CreateTableAs() | ast.CreateMaterializedView() | ast.CreateView():
+            case ast.CreateTable() | ast.CreateTableAs() | ast.CreateMaterializedView():
                 self._create_in(statement.name)
+            case ast.CreateView():
+                self._create_in(statement.name)
+                if statement.or_replace:
+                    self._own(statement.name)
+            case ast.CreateFunction():
+                self._create_in(statement.name)
+                # Its body runs with the rights of the server's process.
+                self._demand(statement.language != "python", "must be superuser to create a function in Python")
+                if statement.or_replace:
+                    self._own(statement.name, ast.ObjectKind.FUNCTION)
             case ast.CreateIndex():
                 self._own(statement.table)
             case ast.CreateSchema():
@@ -115,7 +125,7 @@ class Guard:
             return None
         if len(parts) == 3 and all(it.name != parts[0] for it in self._catalog.databases):
             return None
-        return self._catalog.try_find(parts, search_path=self._search_path, kinds=_ANYTHING)
+        return self._catalog.try_find(parts, search_path=self._search_path, kinds=_RELATIONS)
 
     def _write(self, name: ast.ObjectName, privilege: Privilege, *, reading: bool) -> None:
         item = self._found(name.parts)
@@ -156,6 +166,8 @@ class Guard:
                 target = self._catalog.try_schema(name.name)
             case ast.ObjectKind.DATABASE:
                 target = next((it for it in self._catalog.databases if it.name == name.name), None)
+            case ast.ObjectKind.FUNCTION:
+                target = self._catalog.try_find(name.parts, search_path=self._search_path, kinds=(ObjectKind.FUNCTION,))
             case _:
                 target = self._found(name.parts)
         if target is not None:

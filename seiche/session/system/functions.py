@@ -212,7 +212,7 @@ def _function_at(asking: Asking, oid: int) -> CatalogObject | None:
 @function("pg_get_function_arguments", "pg_get_function_identity_arguments", takes=[NUMBER], gives=TEXT)
 def _function_arguments(asking: Asking, oid: int) -> str | None:
     found = _function_at(asking, oid)
-    return ", ".join(f"{it.name} {it.type}" for it in found.columns[:-1]) if found is not None else None
+    return ", ".join(f"{it.name} {it.type}".strip() for it in found.columns[:-1]) if found is not None else None
 
 
 @function("pg_get_function_result", takes=[NUMBER], gives=TEXT)

@@ -95,7 +95,6 @@ def open_port(path: Path) -> Iterator[Port]:
         maintenance=absent,
         coordinator=coordinator,
         catalog=state.catalog,
-        settings={},
     )
     coordinator.start(Graph([]), state.committed_epoch)
     try:

@@ -111,6 +111,21 @@ def test_creating_takes_create_on_the_schema() -> None:
         run("CREATE MATERIALIZED VIEW m AS SELECT * FROM arrivals", granted(PUBLIC, Privilege.CREATE))
 
 
+def test_a_function_in_python_takes_a_superuser() -> None:
+    harbour = granted(PUBLIC, Privilege.CREATE)
+    run(
+        "CREATE FUNCTION knots(kmh double precision) RETURNS double precision LANGUAGE sql AS 'SELECT kmh / 1.852'",
+        harbour,
+    )
+    with pytest.raises(InsufficientPrivilege, match="must be superuser"):
+        run("CREATE FUNCTION f() RETURNS integer LANGUAGE python AS 'def f(): return 1'", harbour)
+
+
+def test_replacing_a_view_takes_its_owner() -> None:
+    with pytest.raises(InsufficientPrivilege, match='must be owner of view "norwegian"'):
+        run("CREATE OR REPLACE VIEW norwegian AS SELECT imo, name FROM ships", granted(PUBLIC, Privilege.CREATE))
+
+
 def test_a_relation_in_another_schema_takes_usage_of_it() -> None:
     harbour = catalog()
     moved = harbour.with_objects(replace(harbour.get(SHIPS), schema="port"))

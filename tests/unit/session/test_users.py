@@ -141,3 +141,15 @@ def test_the_first_schema_that_exists_takes_what_is_new(port: Port) -> None:
     port.execute("SELECT set_config('search_path', 'nowhere', false)")
     with pytest.raises(UndefinedSchema, match="no schema has been selected"):
         port.execute("CREATE TABLE tides (at integer)")
+
+
+def test_a_function_is_listed_with_its_arguments(port: Port) -> None:
+    port.execute(
+        "CREATE FUNCTION knots(kmh double precision) RETURNS double precision LANGUAGE sql AS 'SELECT kmh / 1.852'"
+    )
+    listed = """SELECT proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), l.lanname
+                FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang"""
+    assert port.rows(listed) == [("knots", "kmh double precision", "double precision", "sql")]
+    assert port.rows("SELECT parameter_name, data_type FROM information_schema.parameters") == [
+        ("kmh", "double precision")
+    ]
