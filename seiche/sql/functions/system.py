@@ -32,7 +32,7 @@ def _current_schema(arguments: Nodes, settings: Settings) -> exp.Expr:
     return text(settings.schema) if settings.schema is not None else null(VARCHAR)
 
 
-@function("current_user", "session_user", "user", "current_role")
+@function("current_user")
 def _current_user(arguments: Nodes, settings: Settings) -> exp.Expr:
     return text(settings.user)
 
