@@ -8,6 +8,8 @@ PostgreSQL's own numbers are all below 16384, so that the two never meet.
 
 from __future__ import annotations
 
+from seiche.catalog.catalog import Catalog
+
 FIRST_USER_OID = 16384
 
 PG_CATALOG_OID = 11
@@ -64,3 +66,11 @@ def keyed_table(oid: int) -> int | None:
         if start <= oid < start + _RANGE:
             return oid - start
     return None
+
+
+def schema_oids(catalog: Catalog) -> dict[str, int]:
+    return {it.name: oid_of(it.id) for it in catalog.schemas}
+
+
+def user_oids(catalog: Catalog) -> dict[str, int]:
+    return {it.name: oid_of(it.id) for it in catalog.users}

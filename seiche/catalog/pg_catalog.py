@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from seiche.catalog import oids, rw_catalog
+from seiche.catalog import oids, pg_server, rw_catalog
 from seiche.catalog.access import access_list
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.definitions import index_definition, key_constraint, key_of, query_of
-from seiche.catalog.facts import VISIBLE, Facts, Rows, SystemView, moment
+from seiche.catalog.facts import VISIBLE, Facts, Rows, SystemView
 from seiche.catalog.objects import CatalogObject, ObjectKind
-from seiche.catalog.oids import oid_of
+from seiche.catalog.oids import oid_of, schema_oids, user_oids
+from seiche.catalog.pg_server import LANGUAGES
 from seiche.catalog.postgres.shapes import Shape, shape, shapes
 from seiche.catalog.postgres.types import find_type, pg_types, type_modifier, type_oid
 from seiche.model import Column
@@ -39,7 +40,6 @@ SYSTEM_NAMESPACES = {
     "information_schema": oids.INFORMATION_SCHEMA_OID,
     rw_catalog.SCHEMA: oids.RW_CATALOG_OID,
 }
-_LANGUAGES = {"sql": 14, "python": 15}
 _BLOCK_BYTES = 8192
 _UTF8 = 6
 _ALL_CONNECTIONS = -1
@@ -50,20 +50,12 @@ def relations(catalog: Catalog) -> Iterator[CatalogObject]:
     return iter(catalog.objects(*VISIBLE))
 
 
-def _schema_oids(catalog: Catalog) -> dict[str, int]:
-    return {it.name: oid_of(it.id) for it in catalog.schemas}
-
-
-def _user_oids(catalog: Catalog) -> dict[str, int]:
-    return {it.name: oid_of(it.id) for it in catalog.users}
-
-
 # --- relations ---------------------------------------------------------------------------------------
 
 
 def _pg_class(facts: Facts) -> Iterator[Row]:
     catalog = facts.catalog
-    namespaces, users = _schema_oids(catalog), _user_oids(catalog)
+    namespaces, users = schema_oids(catalog), user_oids(catalog)
     indexed = {dependency for it in catalog.objects(ObjectKind.INDEX) for dependency in it.dependencies}
     root = next(iter(users.values()))
     yield from ({**row, "relowner": root} for row in _system_classes())
@@ -220,7 +212,7 @@ def _index(oid: int, table: CatalogObject, names: tuple[str, ...], *, primary: b
 
 
 def _pg_constraint(facts: Facts) -> Iterator[Row]:
-    namespaces = _schema_oids(facts.catalog)
+    namespaces = schema_oids(facts.catalog)
     for it in relations(facts.catalog):
         if key_of(it):
             numbers = {column.name: number for number, column in enumerate(it.columns, 1)}
@@ -313,7 +305,7 @@ def _pg_shdescription(facts: Facts) -> Iterator[Row]:
 
 def _pg_namespace(facts: Facts) -> Iterator[Row]:
     catalog = facts.catalog
-    users = _user_oids(catalog)
+    users = user_oids(catalog)
     root = next(iter(users.values()))
     yield from ({"oid": oid, "nspname": name, "nspowner": root} for name, oid in SYSTEM_NAMESPACES.items())
     for it in catalog.schemas:
@@ -323,7 +315,7 @@ def _pg_namespace(facts: Facts) -> Iterator[Row]:
 
 
 def _pg_database(facts: Facts) -> Iterator[Row]:
-    users = _user_oids(facts.catalog)
+    users = user_oids(facts.catalog)
     for it in facts.catalog.databases:
         yield {
             "oid": oid_of(it.id),
@@ -430,107 +422,6 @@ def _pg_stat_tables(facts: Facts) -> Iterator[Row]:
         }
 
 
-# --- types, functions, settings ----------------------------------------------------------------------
-
-
-def _pg_type(facts: Facts) -> Iterator[Row]:
-    root = next(iter(_user_oids(facts.catalog).values()))
-    return ({**row, "typowner": root} for row in _built_in_types())
-
-
-@cache
-def _built_in_types() -> tuple[Row, ...]:
-    return tuple(
-        {
-            "oid": it.oid,
-            "typname": it.name,
-            "typnamespace": oids.PG_CATALOG_OID,
-            "typlen": it.length,
-            "typbyval": it.by_value,
-            "typtype": it.kind,
-            "typcategory": it.category,
-            "typispreferred": it.preferred,
-            "typisdefined": True,
-            "typdelim": it.delimiter,
-            "typelem": it.element,
-            "typarray": it.array,
-            "typinput": it.input,
-            "typoutput": it.output,
-            "typreceive": it.receive,
-            "typsend": it.send,
-            "typmodin": "-",
-            "typmodout": "-",
-            "typanalyze": "-",
-            "typsubscript": "array_subscript_handler" if it.category == "A" else "-",
-            "typalign": it.alignment,
-            "typstorage": it.storage,
-            "typtypmod": -1,
-            "typcollation": it.collation,
-        }
-        for it in pg_types().values()
-    )
-
-
-def _pg_proc(facts: Facts) -> Iterator[Row]:
-    """The functions that users made; those of SQL itself are not listed."""
-    catalog = facts.catalog
-    namespaces, users = _schema_oids(catalog), _user_oids(catalog)
-    for it in catalog.objects(ObjectKind.FUNCTION):
-        arguments, result = it.columns[:-1], it.columns[-1:]
-        yield {
-            "oid": oid_of(it.id),
-            "proname": it.name,
-            "pronamespace": namespaces[it.schema],
-            "proowner": users[it.owner],
-            "prolang": _LANGUAGES.get(str(it.properties.get("language")), _LANGUAGES["sql"]),
-            "procost": 1.0,
-            "prokind": "f",
-            "provolatile": "i",
-            "proparallel": "s",
-            "pronargs": len(arguments),
-            "prorettype": type_oid(result[0].type) if result else 0,
-            "proargtypes": [type_oid(column.type) for column in arguments],
-            "proargnames": [column.name for column in arguments] if any(column.name for column in arguments) else None,
-            "prosrc": it.definition,
-        }
-
-
-def _pg_settings(facts: Facts) -> Iterator[Row]:
-    for it in facts.variables:
-        yield {
-            "name": it.name,
-            "setting": it.value,
-            "category": "Session",
-            "short_desc": it.meaning,
-            "context": "user",
-            "vartype": "string",
-            "source": "default" if it.value == it.default else "session",
-            "boot_val": it.default,
-            "reset_val": it.default,
-            "pending_restart": False,
-        }
-
-
-def _pg_stat_activity(facts: Facts) -> Iterator[Row]:
-    users = _user_oids(facts.catalog)
-    database = facts.catalog.database(facts.database)
-    for it in facts.sessions:
-        yield {
-            "datid": oid_of(database.id),
-            "datname": database.name,
-            "pid": it.pid,
-            "usesysid": users.get(it.user),
-            "usename": it.user,
-            "application_name": it.application,
-            "client_addr": it.client,
-            "backend_start": moment(it.started_ms),
-            "query_start": moment(it.query_started_ms) if it.query_started_ms is not None else None,
-            "state": "active" if it.active else "idle",
-            "query": it.query,
-            "backend_type": "client backend",
-        }
-
-
 def _constant(*given: Row) -> Callable[[Facts], Iterable[Row]]:
     return lambda facts: given
 
@@ -556,17 +447,17 @@ _FILLED: Mapping[str, Callable[[Facts], Iterable[Row]]] = {
     "pg_indexes": _pg_indexes,
     "pg_language": _constant(
         {"oid": 12, "lanname": "internal", "lanowner": oid_of(3)},
-        {"oid": _LANGUAGES["sql"], "lanname": "sql", "lanowner": oid_of(3), "lanpltrusted": True},
-        {"oid": _LANGUAGES["python"], "lanname": "python", "lanowner": oid_of(3)},
+        {"oid": LANGUAGES["sql"], "lanname": "sql", "lanowner": oid_of(3), "lanpltrusted": True},
+        {"oid": LANGUAGES["python"], "lanname": "python", "lanowner": oid_of(3)},
     ),
     "pg_matviews": _pg_matviews,
     "pg_namespace": _pg_namespace,
-    "pg_proc": _pg_proc,
+    "pg_proc": pg_server.pg_proc,
     "pg_rewrite": _pg_rewrite,
     "pg_roles": _pg_roles,
-    "pg_settings": _pg_settings,
+    "pg_settings": pg_server.pg_settings,
     "pg_shdescription": _pg_shdescription,
-    "pg_stat_activity": _pg_stat_activity,
+    "pg_stat_activity": pg_server.pg_stat_activity,
     "pg_stat_all_tables": _pg_stat_tables,
     "pg_stat_user_tables": _pg_stat_tables,
     "pg_tables": _pg_tables,
@@ -574,7 +465,7 @@ _FILLED: Mapping[str, Callable[[Facts], Iterable[Row]]] = {
         {"oid": oids.DEFAULT_TABLESPACE, "spcname": "pg_default", "spcowner": oid_of(3)},
         {"oid": 1664, "spcname": "pg_global", "spcowner": oid_of(3)},
     ),
-    "pg_type": _pg_type,
+    "pg_type": pg_server.pg_type,
     "pg_user": _pg_user,
     "pg_views": _pg_views,
 }
