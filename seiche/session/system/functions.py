@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from seiche.catalog.access import Target, may
 from seiche.catalog.definitions import index_columns, index_definition, key_definition, query_of
-from seiche.catalog.objects import CatalogObject, ObjectKind, Privilege, User
+from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.catalog.oids import id_of, oid_of
 from seiche.catalog.postgres import types
-from seiche.errors import InvalidParameter, UndefinedFunction, UndefinedObject
+from seiche.errors import UndefinedFunction, UndefinedObject
 from seiche.session.system.state import Asking
 from seiche.sql.functions.system import VERSION
 from seiche.sql.statements import quote_name
@@ -50,7 +49,7 @@ def function(
     return register
 
 
-def _always(value: Any, gives: str, *names: str, takes: Iterable[str] = ()) -> None:
+def always(value: Any, gives: str, *names: str, takes: Iterable[str] = ()) -> None:
     """Functions about what does not exist here, and so have one answer."""
     function(*names, takes=takes, gives=gives, strict=False)(lambda asking, *arguments: value)
 
@@ -124,14 +123,14 @@ def _encoding(asking: Asking) -> str:
     return "UTF8"
 
 
-_always(False, BOOL, "pg_is_in_recovery", "pg_is_in_backup")
-_always(None, TEXT, "inet_client_addr", "inet_server_addr")
-_always(None, INT, "inet_client_port", "inet_server_port")
-_always(0, NUMBER, "pg_my_temp_schema", "txid_current")
-_always(False, BOOL, "pg_is_other_temp_schema", takes=[NUMBER])
-_always(0, NUMBER, "pg_stat_get_numscans", "pg_stat_get_live_tuples", "pg_stat_get_dead_tuples", takes=[NUMBER])
-_always(None, NUMBER, "pg_relation_filenode", takes=[TEXT])
-_always("", TEXT, "pg_tablespace_location", takes=[NUMBER])
+always(False, BOOL, "pg_is_in_recovery", "pg_is_in_backup")
+always(None, TEXT, "inet_client_addr", "inet_server_addr")
+always(None, INT, "inet_client_port", "inet_server_port")
+always(0, NUMBER, "pg_my_temp_schema", "txid_current")
+always(False, BOOL, "pg_is_other_temp_schema", takes=[NUMBER])
+always(0, NUMBER, "pg_stat_get_numscans", "pg_stat_get_live_tuples", "pg_stat_get_dead_tuples", takes=[NUMBER])
+always(None, NUMBER, "pg_relation_filenode", takes=[TEXT])
+always("", TEXT, "pg_tablespace_location", takes=[NUMBER])
 
 
 # --- types and definitions ---------------------------------------------------------------------------
@@ -228,7 +227,7 @@ def _function_text(asking: Asking, oid: int) -> str | None:
 
 
 for _arity in (1, 2):
-    _always(
+    always(
         None,
         TEXT,
         "pg_get_ruledef",
@@ -240,7 +239,7 @@ for _arity in (1, 2):
         "pg_get_function_sqlbody",
         takes=[NUMBER, BOOL][:_arity],
     )
-_always(None, TEXT, "pg_get_serial_sequence", takes=[TEXT, TEXT])
+always(None, TEXT, "pg_get_serial_sequence", takes=[TEXT, TEXT])
 
 
 # --- names -------------------------------------------------------------------------------------------
@@ -257,7 +256,7 @@ def _function_is_visible(asking: Asking, oid: int) -> bool | None:
     return found.schema in asking.search_path if found is not None else None
 
 
-_always(
+always(
     True,
     BOOL,
     "pg_type_is_visible",
@@ -419,7 +418,7 @@ def _total_size(asking: Asking, relation: str) -> int | None:
     return _size(asking, asking.relation_of(relation), with_state=True)
 
 
-_always(0, NUMBER, "pg_indexes_size", takes=[TEXT])
+always(0, NUMBER, "pg_indexes_size", takes=[TEXT])
 
 
 @function("pg_database_size", "pg_tablespace_size", takes=[TEXT], gives=NUMBER)
@@ -436,84 +435,7 @@ def _pretty_size(asking: Asking, size: int) -> str:
     return f"{'-' if size < 0 else ''}{amount} {units[unit]}"
 
 
-# --- privileges --------------------------------------------------------------------------------------
-
-
-def _allowed(asking: Asking, user: User, words: str, target: Target | None) -> bool | None:
-    """Whether any of the privileges in `words` is held. What has no entry in the catalog is open to all readers."""
-    wanted = [word.strip().upper().removesuffix(" WITH GRANT OPTION") for word in words.split(",")]
-    for word in wanted:
-        if word not in _KNOWN_WORDS:
-            raise InvalidParameter(f'unrecognized privilege type: "{word}"')
-    if target is None:
-        return any(word in ("SELECT", "USAGE", "EXECUTE") for word in wanted)
-    return any(may(asking.catalog, user, Privilege(word), target) for word in wanted if word in _OURS) or (
-        user.superuser or target.owner == user.name
-    )
-
-
-_OURS = {it.value for it in Privilege}
-_KNOWN_WORDS = _OURS | {"TRUNCATE", "REFERENCES", "TRIGGER", "TEMPORARY", "TEMP", "MEMBER"}
-
-
-def _on_relation(asking: Asking, user: User, relation: str, words: str) -> bool | None:
-    oid = asking.relation_of(relation)
-    if asking.relation_name(oid) is None:
-        return None
-    return _allowed(asking, user, words, asking.object_at(oid) or asking.keyed_table_at(oid))
-
-
-def _on_schema(asking: Asking, user: User, schema: str, words: str) -> bool | None:
-    asking.schema_of(schema)
-    return _allowed(asking, user, words, asking.schema_named(schema))
-
-
-def _on_database(asking: Asking, user: User, database: str, words: str) -> bool | None:
-    found = asking.database_named(database)
-    if found is None:
-        raise UndefinedObject(f'database "{database}" does not exist')
-    return _allowed(asking, user, words, found)
-
-
-def _on_function(asking: Asking, user: User, name: str, words: str) -> bool | None:
-    return _allowed(asking, user, words, asking.object_at(int(name)) if name.isdecimal() else None)
-
-
-def _on_anything(asking: Asking, user: User, name: str, words: str) -> bool | None:
-    return _allowed(asking, user, words, None)
-
-
-def _privilege_functions(name: str, check: Callable[[Asking, User, str, str], bool | None], columns: int = 0) -> None:
-    """`name([user,] object, [column,] privilege)`. A column is as open as its relation."""
-    takes = [TEXT] * (2 + columns)
-
-    def mine(asking: Asking, target: str, *rest: str) -> bool | None:
-        return check(asking, asking.user, target, rest[-1])
-
-    def of(asking: Asking, user: str, target: str, *rest: str) -> bool | None:
-        return check(asking, asking.user_named(user), target, rest[-1])
-
-    function(name, takes=takes, gives=BOOL)(mine)
-    function(name, takes=[TEXT, *takes], gives=BOOL)(of)
-
-
-_privilege_functions("has_table_privilege", _on_relation)
-_privilege_functions("has_any_column_privilege", _on_relation)
-_privilege_functions("has_column_privilege", _on_relation, columns=1)
-_privilege_functions("has_schema_privilege", _on_schema)
-_privilege_functions("has_database_privilege", _on_database)
-_privilege_functions("has_function_privilege", _on_function)
-for _name in ("sequence", "tablespace", "type", "language", "server", "foreign_data_wrapper"):
-    _privilege_functions(f"has_{_name}_privilege", _on_anything)
-
-
-def _has_role(asking: Asking, user: User, role: str, words: str) -> bool:
-    return user.superuser or asking.user_named(role).name == user.name
-
-
-_privilege_functions("pg_has_role", _has_role)
-
-_always(True, BOOL, "pg_relation_is_publishable", takes=[TEXT])
+always(True, BOOL, "pg_relation_is_publishable", takes=[TEXT])
 
 
 def find_function(name: str, arity: int) -> Function | None:

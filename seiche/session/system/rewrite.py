@@ -19,6 +19,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.facts import SystemView
 from seiche.catalog.system_views import SYSTEM_SCHEMAS, SYSTEM_VIEWS, try_system_view
 from seiche.errors import UndefinedObject
+from seiche.session.system import privileges  # noqa: F401  registers its functions
 from seiche.session.system.functions import FUNCTIONS, find_function
 from seiche.sql.calls import call_of
 from seiche.sql.queries import output_name
