@@ -266,6 +266,7 @@ class Ddl:
             "options": dict(statement.options),
             "search_path": list(self._variables.search_path),
             "plan_version": PLAN_VERSION,
+            "background_ddl": self._variables.is_on("background_ddl"),
         }
         view = CatalogObject(
             ObjectId(view_id),
