@@ -234,6 +234,21 @@ class Config:
         maximum=10 * 365 * 86_400_000,
         mutable=True,
     )
+    max_concurrent_creating_streaming_jobs: int = _setting(
+        4,
+        "most views that are created at once, others wait; 0: any number",
+        unit="jobs",
+        minimum=0,
+        maximum=1_000,
+        mutable=True,
+    )
+    pause_on_next_bootstrap: str = _setting(
+        "false",
+        "whether the next start leaves the database paused until RESUME",
+        pattern="true|false",
+        allowed="true or false",
+        mutable=True,
+    )
     lease_ttl_ms: int = _setting(
         10_000,
         "time after which another process may take over a database whose holder is silent",

@@ -22,17 +22,17 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.lease import LeaseHolder
-from seiche.catalog.objects import SUPERUSER, ObjectKind, ObjectStatus
+from seiche.catalog.objects import SUPERUSER
 from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock, SystemClock
 from seiche.config import Config
 from seiche.epoch.coordinator import Coordinator
-from seiche.epoch.graph import Graph, Job
 from seiche.epoch.report import EpochReport
 from seiche.errors import JavaNotUsable, LeaseLost, SeicheError
-from seiche.model import Epoch, JobId, RelationId
+from seiche.model import Epoch, RelationId
 from seiche.session import python_functions
 from seiche.session.database import Database, maintenance_policy, relation_schemas
 from seiche.session.result import Result
@@ -44,7 +44,6 @@ from seiche.storage.relation import RelationReader
 from seiche.storage.retention import Pins, Trash, sweep
 from seiche.storage.segments import SegmentCache, SegmentWriter
 from seiche.storage.versions import Versions
-from seiche.stream.backfill.snapshot import BackfillState
 from seiche.stream.checkpoint import Checkpoints
 from seiche.stream.maintenance import Maintenance
 from seiche.stream.rowids import RowIds
@@ -195,31 +194,29 @@ class Engine:
 
     def _start(self, state: StoredState) -> None:
         database = self.database
-        catalog = state.catalog
-        python_functions.register_all(database.runtime.spark, catalog)
-        jobs: list[Job] = [database.table_job(table) for table in catalog.objects(ObjectKind.TABLE)]
-        unfinished = []
-        for view in catalog.objects(ObjectKind.MATERIALIZED_VIEW):
-            job = database.view_job(view, catalog)
-            if view.status is ObjectStatus.CREATED:
-                jobs.append(job)
-            else:
-                unfinished.append((view, job))
+        python_functions.register_all(database.runtime.spark, database.catalog)
+        database.resume_in_graph(state)
+        graph = database.main_graph(database.catalog)
         database.maintenance.start()
         self._undo.append(database.maintenance.stop)
         database.coordinator.add_listener(database.on_epoch)
-        database.coordinator.start(Graph(jobs), state.committed_epoch)
+        if database.config.pause_on_next_bootstrap == "true":
+            self._start_paused()
+        database.coordinator.start(graph, state.committed_epoch)
         self._undo.append(lambda: database.coordinator.stop(checkpoint=True))
-        self._undo.append(self._stop_backfills)
-        for view, job in unfinished:
-            stored = BackfillState.from_json(state.progress[JobId(view.id)])
-            log.info("creation of %s goes on", view.name)
-            database.start_backfill(view, job, stored)
+        self._undo.append(database.jobs.stop)
+        database.refreshes.start()
+        self._undo.append(database.refreshes.stop)
+        database.resume(state)
         database.maintenance.note(RelationId(each) for each in database.runtime.versions.relations())
 
-    def _stop_backfills(self) -> None:
-        for backfill in list(self.database.backfills.values()):
-            backfill.cancel()
+    def _start_paused(self) -> None:
+        """The database stands still until RESUME; the start after this one does not."""
+        log.warning("the database starts paused, as pause_on_next_bootstrap asked; RESUME continues")
+        database = self.database
+        database.set_paused(True)
+        database.store.commit(Checkpoint(settings={"pause_on_next_bootstrap": None}))
+        database.config = database.config.with_parameter("pause_on_next_bootstrap", None)
 
     def _renew_lease_beside(self, store: MetadataStore, ttl_ms: int) -> None:
         ended = threading.Event()
@@ -338,6 +335,22 @@ def _scratch_folder(config: Config) -> Path:
     return folder
 
 
+# Shares of the cores when several kinds of work want them: epochs come first, then people who wait for an answer.
+# The main graph's threads name no pool, which is Spark's pool "default".
+_POOLS = {"default": 16, "queries": 4, "maintenance": 1, "backfill": 1}
+
+
+def _write_pools(path: Path) -> Path:
+    """The file from which Spark's fair scheduler learns the shares."""
+    pools = "".join(
+        f'<pool name="{name}"><schedulingMode>FAIR</schedulingMode><weight>{weight}</weight>'
+        f"<minShare>{1 if name == 'default' else 0}</minShare></pool>"
+        for name, weight in _POOLS.items()
+    )
+    path.write_text(f'<?xml version="1.0"?><allocations>{pools}</allocations>', encoding="utf-8")
+    return path
+
+
 def _start_spark(config: Config) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     scratch = _scratch_folder(config)
@@ -350,6 +363,7 @@ def _start_spark(config: Config) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": _write_pools(scratch / "pools.xml").as_uri(),
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
         "spark.log.level": "ERROR",
         "spark.local.dir": str(scratch),

@@ -10,7 +10,7 @@ from typing import Any
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Event
 from seiche.catalog.objects import ObjectKind
-from seiche.model import Column
+from seiche.model import Column, ObjectId
 from seiche.types import SqlType
 
 Rows = list[tuple[Any, ...]]
@@ -41,6 +41,19 @@ class BackfillFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Refreshed:
+    """A view with a schedule: the epoch that it stands for, and how far that is behind."""
+
+    id: ObjectId
+    state: str
+    committed_epoch: int
+    lag_ms: int
+    runs: int
+    rows: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A session variable as `pg_settings` shows it."""
 
@@ -63,7 +76,8 @@ class Facts:
     variables: tuple[Variable, ...] = ()
     sessions: tuple[SessionFact, ...] = ()
     backfills: tuple[BackfillFact, ...] = ()
-    refreshes: Sequence[Mapping[str, Any]] = ()
+    refreshes: tuple[Refreshed, ...] = ()
+    refresh_history: Sequence[Mapping[str, Any]] = ()
     committed_epoch: int = 0
     database: str = "dev"
 

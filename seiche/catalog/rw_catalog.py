@@ -264,4 +264,13 @@ VIEWS = (
         fragment_id int, fragment_type text[], node_name, table_id int, rate_limit int
         """,
     ),
+    _view(
+        "rw_batch_refresh_jobs",
+        rows_of.batch_refresh_jobs,
+        """
+        id int, name, interval_sec, cron, state, committed_epoch bigint, lag_ms bigint, runs bigint,
+        rows_changed bigint, last_error
+        """,
+        lasting=False,
+    ),
 )

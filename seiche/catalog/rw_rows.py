@@ -320,7 +320,7 @@ def recovery_info(facts: Facts) -> Iterator[Row]:
 
 
 def refresh_history(facts: Facts) -> Iterator[Row]:
-    for it in facts.refreshes:
+    for it in facts.refresh_history:
         yield {
             "job_id": it.get("job_id"),
             "job_name": it.get("job_name"),
@@ -328,6 +328,24 @@ def refresh_history(facts: Facts) -> Iterator[Row]:
             "choice": it.get("choice"),
             "reason": it.get("reason"),
             "info": _jsonb(it),
+        }
+
+
+def batch_refresh_jobs(facts: Facts) -> Iterator[Row]:
+    for it in facts.refreshes:
+        view = facts.catalog.get(it.id)
+        options = _options(view)
+        yield {
+            "id": it.id,
+            "name": view.name,
+            "interval_sec": options.get("refresh.interval.sec"),
+            "cron": options.get("refresh.cron"),
+            "state": it.state,
+            "committed_epoch": it.committed_epoch,
+            "lag_ms": it.lag_ms,
+            "runs": it.runs,
+            "rows_changed": it.rows,
+            "last_error": it.last_error,
         }
 
 

@@ -25,12 +25,13 @@ from seiche.plan.algebra import (
     input_column,
     make_aggregate,
     make_select,
+    make_union,
     own_column,
 )
 from seiche.plan.keyed import Body, keyed, table, tidy
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, type_of, unique
-from seiche.types import SMALLINT
+from seiche.types import SMALLINT, SqlType
 
 _CORE: dict[type[exp.Expr], Function] = {
     exp.Sum: Function.SUM,
@@ -74,9 +75,9 @@ def group(rows: Rows, keys: Sequence[exp.Expr], roots: Sequence[exp.Expr]) -> Ro
     parts: list[tuple[Plan, dict[exp.Expr, Field]]] = []
     if plain or not arguments:
         parts.append(_groups(rows, keys, {call: call for call in plain}))
-    for argument in arguments:
-        its = [call for call in calls if kinds[call] == "distinct" and _distinct_argument(call) == argument]
-        parts.append(_distinct_groups(rows, keys, argument, its))
+    if arguments:
+        calls = [call for call in calls if kinds[call] == "distinct"]
+        parts.append(_distinct_groups(rows, keys, arguments, calls))
     found = Rows()
     for number, (plan, known) in enumerate(parts):
         found.add_input(plan, known)
@@ -154,17 +155,47 @@ def _core_call(call: exp.Expr) -> tuple[Function, exp.Expr | None]:
 
 
 def _distinct_groups(
-    rows: Rows, keys: Sequence[exp.Expr], argument: exp.Expr, calls: Sequence[exp.Expr]
+    rows: Rows, keys: Sequence[exp.Expr], arguments: Sequence[exp.Expr], calls: Sequence[exp.Expr]
 ) -> tuple[Plan, dict[exp.Expr, Field]]:
-    """Groups over the distinct pairs of key and argument."""
-    pairs, fields = rows.plan([*keys, argument])
+    """Groups over the distinct pairs of key and argument. Of several arguments each has rows of its own, told apart by
+    its number, so that one relation holds all of them."""
+    types = list(dict.fromkeys(type_of(argument) for argument in arguments))
+    number = _made_up("argument", SMALLINT)
+    values = {type_: _made_up(f"value{place}", type_) for place, type_ in enumerate(types)}
+    several = len(arguments) > 1
+    wanted = [*keys, *([number] if several else []), *values.values()]
+    branches, fields = [], dict[exp.Expr, Field]()
+    for place, argument in enumerate(arguments):
+        known = dict(rows.known)
+        known[number] = exp.cast(exp.Literal.number(place), "smallint")
+        for type_, node in values.items():
+            mine = type_ == type_of(argument)
+            known[node] = rows.resolve(argument) if mine else exp.cast(exp.null(), type_.spark, dialect="spark")
+        plan, fields = Rows(rows.inputs, rows.conjuncts, known).plan(wanted)
+        branches.append(plan)
+    pairs = make_union(branches) if several else branches[0]
     inner = over(distinct(pairs), fields)
     without = {}
     for call in calls:
+        argument = _distinct_argument(call)
         plain = call.copy()
-        plain.set("this", argument.copy())
+        value = values[type_of(argument)]
+        plain.set("this", _of_argument(number, list(arguments).index(argument), value) if several else value.copy())
         without[call] = plain
     return _groups(inner, keys, without)
+
+
+def _made_up(name: str, type_: SqlType) -> exp.Expr:
+    node = exp.column(name, table="distinct pairs", quoted=True)
+    node.meta["sql_type"] = type_
+    return node
+
+
+def _of_argument(number: exp.Expr, place: int, value: exp.Expr) -> exp.Expr:
+    mine = exp.EQ(this=number.copy(), expression=exp.Literal.number(place))
+    made = exp.Case(ifs=[exp.If(this=mine, true=value.copy())])
+    made.meta["sql_type"] = value.meta["sql_type"]
+    return made
 
 
 def distinct(plan: Plan) -> Aggregate:

@@ -36,7 +36,6 @@ from seiche.plan.rows import Rows, over, split, type_of, typed_as
 from seiche.plan.setops import except_or_intersect
 from seiche.plan.sources import Schemas, Sources
 from seiche.plan.subqueries import Lowering, filter_by, holds_subquery, is_correlated, with_values
-from seiche.plan.unnest import unnested
 from seiche.plan.windows import evaluate, windows_in
 from seiche.sql.bind import BoundQuery
 from seiche.sql.expressions import NOW
@@ -111,9 +110,6 @@ class _Planner:
                 raise NotIncremental(code, sentence)
         if any(_reads_clock(each) for each in _own_expressions(ast)):
             raise NotIncremental("time", "The query reads the clock with now().")
-        rows_of_arrays = unnested(ast, self._select)
-        if rows_of_arrays is not None:
-            return rows_of_arrays
         sets = grouping_sets(ast)
         if sets is not None:
             return make_union([self._select(each) for each in sets])

@@ -16,12 +16,10 @@ from seiche.model import RelationId, RelationSchema
 from seiche.plan.algebra import Field, Plan, Scan, input_column, rewrite_columns
 from seiche.plan.grouping import aggregates
 from seiche.plan.joins import outer_join
-from seiche.plan.keyed import Body, keyed, table
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, split, type_of
 from seiche.plan.subqueries import holds_subquery
-from seiche.plan.unnest import array_of
-from seiche.types import INTEGER
+from seiche.plan.unnest import unnest
 
 Schemas = Mapping[RelationId, RelationSchema]
 
@@ -114,7 +112,7 @@ class Sources:
             raise NotIncremental("lateral", "This LATERAL item has no rule.")
         outputs = {_named(each.alias_or_name, alias): each.unalias() for each in inner.expressions}
         if not inner.args.get("from_"):
-            rows = self._unnested(rows, inner, alias, side, [*remaining, *(split(on) if on is not None else ())])
+            rows = unnest(rows, inner, alias, side, [*remaining, *(split(on) if on is not None else ())])
         elif any(inner.args.get(part) for part in ("group", "having", "limit", "offset", "distinct")):
             raise NotIncremental("lateral", "A LATERAL item groups, sorts or limits its rows.")
         elif any(aggregates(each) for each in outputs.values()):
@@ -146,63 +144,9 @@ class Sources:
             rows.filter(each)
         return rows
 
-    def _unnested(self, rows: Rows, inner: exp.Select, alias: str, side: str, remaining: Sequence[exp.Expr]) -> Rows:
-        """Each row with the elements of an array that is computed from it, numbered."""
-        shown = inner.expressions[0]
-        call = shown.unalias()
-        array = array_of(call)
-        if len(inner.expressions) != 1 or inner.args.get("where") or array is None:
-            raise NotIncremental("table_function", "A function in FROM gives more than the elements of an array.")
-        source, fields = rows.plan(rows.used_by([*remaining, array]))
-        inside = over(source, fields)
-        body, known = Body(), dict[exp.Expr, Field]()
-        for node, field in fields.items():
-            known[node] = body.add(field.name, field, input_column(0, field.name))
-        elements = exp.Dot(this=exp.column("z", table="z"), expression=exp.to_identifier("v"))
-        number = exp.Dot(this=exp.column("z", table="z"), expression=exp.to_identifier("n"))
-        item = Field(_free(shown.alias_or_name, body), type_of(call))
-        known[_named(shown.alias_or_name, alias)] = body.add(item.name, item, elements)
-        key = list(body.carry(0, source, source.key, "k"))
-        partition = list(key)
-        key.append(body.add("_n", Field("_n", INTEGER), number, hidden=True).name)
-        pair = exp.Anonymous(
-            this="named_struct",
-            expressions=[exp.Literal.string("n"), exp.column("i"), exp.Literal.string("v"), exp.column("x")],
-        )
-        numbered = exp.Anonymous(
-            this="transform",
-            expressions=[
-                inside.resolve(array),
-                exp.Lambda(this=pair, expressions=[exp.to_identifier("x"), exp.to_identifier("i")]),
-            ],
-        )
-        exploded = exp.Select(expressions=[exp.alias_(exp.Anonymous(this="explode", expressions=[numbered]), "z")])
-        lateral = exp.Lateral(this=exp.Subquery(this=exploded), alias=exp.TableAlias(this=exp.to_identifier("z")))
-        join = exp.Join(this=lateral, side="LEFT", on=exp.true()) if side else exp.Join(this=lateral, kind="CROSS")
-        query = body.select().from_(table(0), copy=False)
-        query.set("joins", [join])
-        joined = keyed(
-            "Unnest",
-            [source],
-            [source.key],
-            query,
-            body.columns,
-            partition=partition,
-            key=key,
-            shown=[("elements of", inside.resolve(array))],
-        )
-        return over(joined, known)
-
 
 def _shifted(expr: exp.Expr, by: int) -> exp.Expr:
     return rewrite_columns(expr, lambda column: input_column(int(column.table[1:]) + by, column.name))
-
-
-def _free(name: str, body: Body) -> str:
-    taken = {item.field.name for item in body.items}
-    while name in taken:
-        name += "_2"
-    return name
 
 
 def _column(field: Field, alias: str) -> exp.Expr:

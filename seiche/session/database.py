@@ -9,27 +9,31 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
 from seiche.catalog.facts import SessionFact
-from seiche.catalog.objects import CatalogObject, ObjectStatus
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
 from seiche.config import Config
 from seiche.epoch.barrier import Barrier
+from seiche.epoch.checkpoint import Effect
 from seiche.epoch.coordinator import Coordinator
+from seiche.epoch.graph import Graph, Job
 from seiche.epoch.report import EpochReport
 from seiche.errors import InvariantError
-from seiche.model import JobId, RelationId, RelationSchema
+from seiche.model import Epoch, JobId, ObjectId, RelationId, RelationSchema
 from seiche.plan.algebra import Plan, with_names
 from seiche.plan.fragments import Fragment, cut
 from seiche.plan.lower import lower
+from seiche.session.jobs import Jobs
 from seiche.session.names import CatalogNames
 from seiche.session.system.evaluate import SystemQueries
 from seiche.sql.bind import Settings, bind_query
@@ -38,7 +42,11 @@ from seiche.sql.statements import CreateMaterializedView
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.fold import FoldPolicy
 from seiche.storage.retention import Pins, Trash
-from seiche.stream.backfill.snapshot import BackfillState, HandOver, SnapshotBackfill, pin_holder
+from seiche.stream.backfill.arrangement import ArrangementBackfill, ArrangementState, BackfillKind
+from seiche.stream.backfill.protocol import Backfill
+from seiche.stream.backfill.snapshot import BackfillState, HandOver, SnapshotBackfill, Surroundings, pin_holder
+from seiche.stream.batch_refresh.runner import RefreshRunner, stored_state
+from seiche.stream.batch_refresh.schedule import Schedule, read_schedule
 from seiche.stream.maintenance import Maintenance, MaintenancePolicy
 from seiche.stream.rowids import RowIds
 from seiche.stream.runtime import Runtime
@@ -49,6 +57,8 @@ from seiche.stream.view import ViewJob
 PLAN_VERSION = 1
 
 GATE_CHECK_SECONDS = 0.2
+
+log = logging.getLogger(__name__)
 
 
 class TableGate:
@@ -119,12 +129,20 @@ class Database:
     maintenance: Maintenance
     coordinator: Coordinator
     catalog: Catalog
-    backfills: dict[JobId, SnapshotBackfill] = field(default_factory=dict)
     system: SystemQueries = field(default_factory=SystemQueries)
     sessions: MutableMapping[int, KnownSession] = field(default_factory=weakref.WeakValueDictionary)
+    jobs: Jobs = field(init=False)
+    refreshes: RefreshRunner = field(init=False)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs)
+        self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
+
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock)
 
     # --- the catalog at a barrier --------------------------------------------------------------------
 
@@ -193,31 +211,105 @@ class Database:
     def view_job(self, view: CatalogObject, catalog: Catalog) -> ViewJob:
         return ViewJob(JobId(view.id), view.name, self.fragments_of(view, catalog), self.runtime)
 
-    def start_backfill(self, view: CatalogObject, job: ViewJob, state: BackfillState) -> SnapshotBackfill:
-        backfill = SnapshotBackfill(job, state, self.runtime, self.store, self.pins, self.trash, self._hand_over)
-        with self._lock:
-            self.backfills[job.id] = backfill
-        backfill.done.add_done_callback(lambda _: self._backfill_ended(job.id))
-        backfill.start()
+    def start_backfill(
+        self, view: CatalogObject, job: ViewJob, state: BackfillState, stored: Sequence[VnodeProgress] = ()
+    ) -> SnapshotBackfill:
+        """Goes on with a view's creation from its stored state, as soon as there is a place for it."""
+        batch = schedule_of(view) is not None
+        finish = self._rest if batch else self._hand_over
+        backfill = SnapshotBackfill(job, state, self._surroundings(), finish, stored=stored, catches_up=not batch)
+        self.jobs.add(backfill)
         return backfill
 
-    def _backfill_ended(self, job: JobId) -> None:
-        with self._lock:
-            backfill = self.backfills.get(job)
-            if backfill is not None and backfill.done.exception() is None:
-                del self.backfills[job]
+    def grows_in_graph(
+        self, job: ViewJob, state: ArrangementState, since: Epoch, stored: Sequence[VnodeProgress] = ()
+    ) -> ArrangementBackfill:
+        """A view's creation as a job of the main graph. The caller adds it to the graph, and to the list of jobs."""
+        return ArrangementBackfill(job, state, self.runtime, self.clock, self._take_over, stored=stored, since=since)
 
-    def forget_backfill(self, job: JobId) -> SnapshotBackfill | None:
-        with self._lock:
-            return self.backfills.pop(job, None)
+    def resume_in_graph(self, state: StoredState) -> None:
+        """Goes on with views that grow inside the main graph, before it starts."""
+        for view in self.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+            progress = state.progress.get(JobId(view.id))
+            if view.status is ObjectStatus.CREATING and progress is not None and _grows_in_graph(progress):
+                job = self.view_job(view, self.catalog)
+                stored = [each for each in state.backfill if each.job == job.id]
+                restored = ArrangementState.from_json(progress)
+                self.jobs.add(self.grows_in_graph(job, restored, state.committed_epoch, stored))
+
+    def resume_left(self, ids: Iterable[ObjectId]) -> None:
+        """Goes on with jobs that were stopped for a drop that then failed."""
+        left = [each for each in ids if each in self.catalog.by_id]
+        if left:
+            self.resume(self.store.load())
+
+    def resume(self, state: StoredState) -> None:
+        """Goes on with everything that runs beside the main graph and does not run yet, from what is stored."""
+        for view in self.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+            if self.jobs.get(view.id) is not None or JobId(view.id) in self.refreshes:
+                continue
+            schedule = schedule_of(view)
+            if view.status is ObjectStatus.CREATED and schedule is None:
+                continue
+            progress = state.progress[JobId(view.id)]
+            if _grows_in_graph(progress):
+                continue
+            job = self.view_job(view, self.catalog)
+            if view.status is ObjectStatus.CREATING:
+                log.info("creation of %s goes on", view.name)
+                stored = [each for each in state.backfill if each.job == job.id]
+                self.start_backfill(view, job, BackfillState.from_json(progress), stored)
+            elif schedule is not None:
+                self.refreshes.add(job, self._planner(job.id), dict(progress), schedule)
+
+    def main_graph(self, catalog: Catalog) -> Graph:
+        """The jobs that follow every barrier."""
+        jobs: list[Job] = [self.table_job(table) for table in catalog.objects(ObjectKind.TABLE)]
+        for view in catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+            if view.status is ObjectStatus.CREATED and schedule_of(view) is None:
+                jobs.append(self.view_job(view, catalog))
+        for each in self.jobs.listed():
+            if isinstance(each, ArrangementBackfill) and ObjectId(each.id) in catalog.by_id:
+                jobs.append(each)
+        return Graph(jobs)
+
+    def recover(self) -> Future[Any]:
+        """Starts everything again from the last checkpoint, as a start of the engine would."""
+        self.jobs.stop(lambda each: not isinstance(each, ArrangementBackfill))
+        self.refreshes.reset()
+
+        def work(graph: Graph, barrier: Barrier) -> Effect:
+            return Effect(self.main_graph(self.catalog_at(barrier)), on_publish=lambda: None)
+
+        done = self.coordinator.command(_Working(work))
+        self.resume(self.store.load())
+        return done
+
+    def _planner(self, job: JobId) -> Callable[[], ViewJob]:
+        return lambda: self.view_job(self.catalog.get(job), self.catalog)
+
+    def _take_over(self, backfill: ArrangementBackfill) -> Future[Any]:
+        """A view that has read all history inside the main graph is a plain job of it from here on."""
+
+        def work(graph: Graph, barrier: Barrier) -> Effect:
+            part, make_current = self._created(backfill, barrier)
+            gone = Checkpoint(put_progress={backfill.id: None}, drop_backfill=frozenset([backfill.id]))
+            return Effect(
+                graph.without_job(backfill.id).with_job(backfill.job), part.merge(gone), on_publish=make_current
+            )
+
+        return self.coordinator.command(_Working(work))
+
+    def _created(self, backfill: Backfill, barrier: Barrier) -> tuple[Checkpoint, Callable[[], None]]:
+        catalog = self.catalog_at(barrier)
+        view = catalog.get(backfill.job.id)
+        return self.change_catalog(barrier, catalog.with_objects(replace(view, status=ObjectStatus.CREATED)))
 
     def _hand_over(self, backfill: SnapshotBackfill) -> Future[Any]:
+        """A view that has caught up enters the main graph."""
+
         def publish(barrier: Barrier) -> tuple[Checkpoint, Callable[[], None]]:
-            catalog = self.catalog_at(barrier)
-            view = catalog.get(backfill.job.id)
-            part, make_current = self.change_catalog(
-                barrier, catalog.with_objects(replace(view, status=ObjectStatus.CREATED))
-            )
+            part, make_current = self._created(backfill, barrier)
 
             def published() -> None:
                 make_current()
@@ -228,11 +320,41 @@ class Database:
 
         return self.coordinator.command(HandOver(backfill, self.runtime, publish))
 
+    def _rest(self, backfill: SnapshotBackfill) -> Future[Any]:
+        """A view with a schedule is idle from here on. Its pins stay."""
+        job, epoch = backfill.job, backfill.state.pinned
+        stored = stored_state(epoch, epoch, self.clock.now_ms())
+
+        def work(graph: Graph, barrier: Barrier) -> Effect:
+            part, make_current = self._created(backfill, barrier)
+            schedule = schedule_of(self.catalog_at(barrier).get(job.id))
+            if schedule is None:
+                raise InvariantError(f"view {job.name!r} lost its schedule")
+
+            def published() -> None:
+                make_current()
+                self.refreshes.add(job, self._planner(job.id), stored, schedule)
+                self.maintenance.note(job.outputs)
+
+            gone = Checkpoint(put_progress={job.id: stored}, drop_backfill=frozenset([job.id]))
+            return Effect(graph, part.merge(gone), None, published)
+
+        return self.coordinator.command(_Working(work))
+
     # --- the rest ------------------------------------------------------------------------------------
 
     def gate(self, relation: RelationId) -> TableGate:
         with self._lock:
             return self._gates.setdefault(relation, TableGate())
+
+    def set_paused(self, paused: bool) -> None:
+        """Lets nothing move: no statement that writes, no view, no backfill, no refresh. Queries go on."""
+        if paused:
+            self.coordinator.pause()
+        self.jobs.set_paused(paused)
+        self.refreshes.set_paused(paused)
+        if not paused:
+            self.coordinator.resume()
 
     def apply_parameters(self) -> None:
         """Lets the system parameters of the config take effect."""
@@ -241,11 +363,16 @@ class Database:
         self.coordinator.set_checkpoint_frequency(config.checkpoint_frequency)
         self.runtime.limits.set(config.inline_rows_max, config.inline_bytes_max)
         self.maintenance.policy = maintenance_policy(config)
+        self.jobs.limit_changed()
         logging.getLogger("seiche").setLevel(config.log_level.upper())
 
     def on_epoch(self, report: EpochReport) -> None:
         """Tells housekeeping what changed."""
+        for each in self.jobs.listed():
+            if isinstance(each, ArrangementBackfill):
+                each.epoch_ended(self.coordinator.committed_epoch, failed=report.error is not None)
         if report.error is None:
+            self.refreshes.nudge()
             changed = [
                 RelationId(relation)
                 for job in report.jobs
@@ -253,6 +380,25 @@ class Database:
                 for relation in (job.job, *(child.id for child in self.catalog.children(job.job)))
             ]
             self.maintenance.note(changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Working:
+    """A command that is a function."""
+
+    work: Callable[[Graph, Barrier], Effect]
+
+    def apply(self, graph: Graph, barrier: Barrier) -> Effect:
+        return self.work(graph, barrier)
+
+
+def _grows_in_graph(progress: Mapping[str, Any]) -> bool:
+    return progress["kind"] in (BackfillKind.ARRANGEMENT.value, BackfillKind.NO_SHUFFLE.value)
+
+
+def schedule_of(view: CatalogObject) -> Schedule | None:
+    """When a materialized view is refreshed; None for one that follows every barrier."""
+    return read_schedule(view.properties.get("options", {}))
 
 
 def relation_schemas(catalog: Catalog) -> Mapping[RelationId, RelationSchema]:

@@ -21,6 +21,7 @@ from seiche.errors import (
     FeatureNotSupported,
     InvalidDefinition,
     InvariantError,
+    SeicheError,
     UndefinedColumn,
     UndefinedObject,
     UndefinedSchema,
@@ -30,20 +31,24 @@ from seiche.model import RESERVED_COLUMNS, ROW_ID, Column, JobId, ObjectId, Rela
 from seiche.plan.algebra import Keyed, Plan, Recompute, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut
 from seiche.session import python_functions
-from seiche.session.database import PLAN_VERSION, Database
+from seiche.session.database import PLAN_VERSION, Database, schedule_of
 from seiche.session.names import CATALOG_KINDS, CatalogNames, user_function
 from seiche.session.rename import RENAMED_KINDS, internal_name, renamed
 from seiche.session.variables import Variables
+from seiche.session.view_options import ViewOptions, read_options
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression, bind_query, check_function
-from seiche.stream.backfill.snapshot import BackfillState, SnapshotBackfill, pin_holder, pins_at
+from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
+from seiche.stream.backfill.protocol import Backfill
+from seiche.stream.backfill.snapshot import BackfillState, pin_holder, pins_at
+from seiche.stream.backfill.stages import stages
 from seiche.stream.table import Conflict
 from seiche.stream.view import ViewJob
 from seiche.types import BIGINT, Kind
 
 
 @dataclass(frozen=True, slots=True)
-class _CatalogCommand:
+class CatalogCommand:
     """A command that makes a new catalog, and maybe a new graph; `work` runs on the coordinator's thread."""
 
     database: Database
@@ -120,7 +125,7 @@ class Ddl:
             options=statement.options,
         )
 
-    def _adding_table(self, table: CatalogObject) -> _CatalogCommand:
+    def _adding_table(self, table: CatalogObject) -> CatalogCommand:
         database = self._database
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
@@ -129,7 +134,7 @@ class Ddl:
             database.runtime.versions.add_relation(RelationId(table.id), table.relation)
             return changed, graph.with_job(database.table_job(table)), Checkpoint(), None, None
 
-        return _CatalogCommand(database, work)
+        return CatalogCommand(database, work)
 
     def _check_table_expressions(self, statement: ast.CreateTable, columns: tuple[Column, ...]) -> None:
         """Defaults and generated columns must make sense before the table exists."""
@@ -170,7 +175,7 @@ class Ddl:
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             return catalog.with_objects(view), graph, Checkpoint(), None, None
 
-        self._run(_CatalogCommand(self._database, work))
+        self._run(CatalogCommand(self._database, work))
         return None
 
     def _replacing(self, existing: CatalogObject, view: CatalogObject) -> CatalogObject:
@@ -189,27 +194,28 @@ class Ddl:
         name, schema = self._place(statement.name)
         if not statement.if_not_exists:
             self._refuse_taken(schema, name)
-        plan, _ = self._planned(statement)
+        plan, _, _ = self._planned(statement)
         numbers = iter(range(-2, -10_000, -1))
         return cut(plan, RelationId(-1), lambda: RelationId(next(numbers)))
 
     def create_materialized_view(
         self, statement: ast.CreateMaterializedView, text: str
-    ) -> tuple[SnapshotBackfill | None, str | None]:
+    ) -> tuple[Backfill | None, str | None]:
         """Registers the view and starts to build it; the caller decides whether to wait."""
         name, schema = self._place(statement.name)
         if statement.if_not_exists and self._exists(schema, name):
             return None, f'relation "{name}" already exists, skipping'
         self._refuse_taken(schema, name)
-        plan, names = self._planned(statement)
+        plan, names, options = self._planned(statement)
         view, internal = self._view_objects(statement, text, schema, name, plan, names)
-        backfill = self._run(self._adding_view(view, internal))
+        rate = options.rate_limit(self._variables.get("backfill_rate_limit"))
+        backfill = self._run(self._adding_view(view, internal, rate, options.order_of(names)))
         return backfill, None
 
-    def _planned(self, statement: ast.CreateMaterializedView) -> tuple[Plan, CatalogNames]:
-        """The plan of a view that may be created, and the names that it mentions; raises what is wrong with it."""
+    def _planned(self, statement: ast.CreateMaterializedView) -> tuple[Plan, CatalogNames, ViewOptions]:
+        """The plan of a view that may be created, the names that it mentions, and its options; raises what is wrong."""
         name = statement.name.name
-        incremental = _options(statement.options)
+        options = read_options(statement.options)
         if statement.emit_on_window_close:
             raise FeatureNotSupported("EMIT ON WINDOW CLOSE is not supported yet")
         catalog = self._database.catalog
@@ -225,7 +231,7 @@ class Ddl:
         if names.system:
             raise FeatureNotSupported(f'materialized view "{name}" cannot read system view "{names.system[0]}"')
         plan = self._database.view_plan(statement, catalog, self._variables.search_path)
-        reasons = recomputed(plan) if incremental == "strict" else ()
+        reasons = recomputed(plan) if options.strict else ()
         if reasons:
             whole = isinstance(plan, Recompute) or (isinstance(plan, Keyed) and plan.reason is not None)
             raise FeatureNotSupported(
@@ -234,7 +240,50 @@ class Ddl:
                 hint="Leave out incremental = 'strict' to accept that, or rewrite the query.",
             )
         self._check_hidden_names(plan)
-        return plan, names
+        self._check_schedules(name, options, plan, names)
+        options.order_of(names)
+        return plan, names, options
+
+    def backfill_kind(self, job: ViewJob, schedule: bool) -> BackfillKind:
+        """How a new view reads its inputs' history, as the session's variables have it."""
+        if schedule:
+            return BackfillKind.SNAPSHOT
+        return choose(
+            job,
+            snapshot=self._variables.is_on("streaming_use_snapshot_backfill"),
+            arrangement=self._variables.is_on("streaming_use_arrangement_backfill"),
+        )
+
+    def explained_backfill(self, statement: ast.CreateMaterializedView) -> str:
+        """The line of EXPLAIN that tells how the view would be built."""
+        job = ViewJob(JobId(-1), str(statement.name), self.explain(statement), self._database.runtime)
+        kind = self.backfill_kind(job, read_options(statement.options).schedule is not None)
+        versions = self._database.runtime.versions
+        steps = stages(job.fragments, lambda relation: versions.committed(relation).rows_estimate)
+        driven = dict.fromkeys(relation for stage in steps for relation in stage.driven)
+        names = [str(self._database.catalog.get(each).qualified) for each in driven]
+        return f"Backfill: {kind.value}" + (f", {' then '.join(names)} in steps" if names else ", in one step")
+
+    def _check_schedules(self, name: str, options: ViewOptions, plan: Plan, names: CatalogNames) -> None:
+        """Views with a schedule keep no change log that others could follow, and need one of every input."""
+        for each in sorted(names.mentioned):
+            item = self._database.catalog.get(each)
+            if item.kind is ObjectKind.MATERIALIZED_VIEW and schedule_of(item) is not None:
+                raise FeatureNotSupported(
+                    f'materialized view "{name}" cannot read {item}',
+                    detail="That view is refreshed on a schedule of its own and keeps no change log to follow.",
+                    hint="Read what that view reads, or query it.",
+                )
+        if options.schedule is None:
+            return
+        parts = [each.plan for each in cut(plan, RelationId(0), lambda: RelationId(0))]
+        if any(isinstance(each, Recompute) and each.time_driven for each in parts):
+            raise FeatureNotSupported(
+                f'materialized view "{name}" reads the clock, which keeps no change log',
+                hint="Leave out the schedule, or the clock.",
+            )
+        if not names.mentioned:
+            raise FeatureNotSupported(f'materialized view "{name}" has no input whose change log it could follow')
 
     def _check_hidden_names(self, plan: Plan) -> None:
         """No stored relation of the view, internal ones included, may have a column that storage or its state needs."""
@@ -299,7 +348,13 @@ class Ddl:
         ]
         return view, internal
 
-    def _adding_view(self, view: CatalogObject, internal: list[CatalogObject]) -> _CatalogCommand:
+    def _adding_view(
+        self,
+        view: CatalogObject,
+        internal: list[CatalogObject],
+        rate: int | None,
+        order: tuple[tuple[RelationId, RelationId], ...],
+    ) -> CatalogCommand:
         database = self._database
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
@@ -310,9 +365,15 @@ class Ddl:
             job = database.view_job(view, changed)
             for fragment in job.fragments:
                 database.runtime.versions.add_relation(fragment.relation, fragment.schema)
+            kind = self.backfill_kind(job, schedule_of(view) is not None)
+            if kind is not BackfillKind.SNAPSHOT:
+                begins = ArrangementState(kind, rate=rate, order=order)
+                growing = database.grows_in_graph(job, begins, barrier.previous)
+                stored = Checkpoint(put_progress={job.id: begins.to_json()})
+                return changed, graph.with_job(growing), stored, job, lambda: database.jobs.add(growing)
             database.runtime.versions.set_independent(job.outputs, True)
             pins = pins_at(job, barrier.epoch)
-            state = BackfillState(barrier.epoch)
+            state = BackfillState(barrier.epoch, rate=rate, order=order)
             extra = Checkpoint(put_pins=pins, put_progress={job.id: state.to_json()})
 
             def publish() -> None:
@@ -321,7 +382,7 @@ class Ddl:
 
             return changed, graph, extra, job, publish
 
-        return _CatalogCommand(database, work)
+        return CatalogCommand(database, work)
 
     # --- functions -----------------------------------------------------------------------------------
 
@@ -405,9 +466,8 @@ class Ddl:
         """Drops objects with what belongs to them; a view that is still being built stops first."""
         database = self._database
         for doomed in database.catalog.plan_drop(ids, cascade=cascade):
-            backfill = database.forget_backfill(JobId(doomed))
-            if backfill is not None:
-                backfill.cancel()
+            database.jobs.forget(doomed)
+            database.refreshes.remove(JobId(doomed))
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             gone = catalog.plan_drop([each for each in ids if each in catalog.by_id], cascade=cascade)
@@ -420,15 +480,21 @@ class Ddl:
 
             def publish() -> None:
                 database.pins.drop(holders)
+                database.runtime.versions.set_independent(stored, False)
                 for relation in stored:
                     database.runtime.versions.drop_relation(relation)
                     database.runtime.reader.forget(relation)
                 database.maintenance.forget(stored)
 
             progress: Mapping[JobId, None] = {JobId(each): None for each in gone}
-            return catalog.without(gone), graph, Checkpoint(drop_pins=holders, put_progress=progress), None, publish
+            forgotten = Checkpoint(drop_pins=holders, put_progress=progress, drop_backfill=frozenset(progress))
+            return catalog.without(gone), graph, forgotten, None, publish
 
-        self._run(_CatalogCommand(database, work))
+        try:
+            self._run(CatalogCommand(database, work))
+        except SeicheError:
+            database.resume_left(ids)  # they are still there, and must not stand still for that
+            raise
 
     def _drop_schema(self, name: str, statement: ast.Drop, notices: list[str]) -> None:
         catalog = self._database.catalog
@@ -460,7 +526,7 @@ class Ddl:
                 graph = graph.replace(replace(graph.job(job), name=statement.new_name))  # type: ignore[type-var]
             return changed, graph, Checkpoint(), None, None
 
-        self._run(_CatalogCommand(self._database, work))
+        self._run(CatalogCommand(self._database, work))
 
     # ------------------------------------------------------------------------------------------------
 
@@ -468,11 +534,11 @@ class Ddl:
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             return change(catalog), graph, Checkpoint(), None, None
 
-        self._run(_CatalogCommand(self._database, work))
+        self._run(CatalogCommand(self._database, work))
 
-    def _run(self, command: _CatalogCommand) -> Any:
+    def _run(self, command: CatalogCommand) -> Any:
         value = self._wait(self._database.coordinator.command(command))
-        return self._database.backfills.get(value.id) if isinstance(value, ViewJob) else value
+        return self._database.jobs.get(value.id) if isinstance(value, ViewJob) else value
 
     def _exists(self, schema: str, name: str) -> bool:
         return self._database.catalog.try_find((schema, name)) is not None
@@ -522,18 +588,6 @@ class Ddl:
             properties=properties,
             created_ms=self._database.clock.now_ms(),
         )
-
-
-def _options(options: ast.Options) -> str:
-    known = {"incremental"}
-    incremental = "auto"
-    for name, value in options:
-        if name not in known:
-            raise FeatureNotSupported(f'option "{name}" is not supported yet', hint=nearest(name, known))
-        if value not in ("auto", "strict"):
-            raise InvalidDefinition(f"incremental must be 'auto' or 'strict', not '{value}'")
-        incremental = value
-    return incremental
 
 
 def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...]) -> tuple[str, ...]:

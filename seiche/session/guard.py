@@ -81,7 +81,15 @@ class Guard:
                     statement.owner == self._user.name,
                     f'must be superuser to give something to user "{statement.owner}"',
                 )
-            case ast.AlterSystemSet() | ast.Recover():
+            case ast.AlterRelation():
+                self._own(statement.name, statement.kind)
+                if isinstance(statement.action, ast.SwapWith):
+                    self._own(statement.action.other, statement.kind)
+                if isinstance(statement.action, ast.SetSchema):
+                    self._create_in(ast.ObjectName((statement.action.schema, statement.name.name)))
+            case ast.RefreshView():
+                self._own(statement.name)
+            case ast.AlterSystemSet() | ast.Recover() | ast.Pause() | ast.Resume():
                 self._demand(False, "must be superuser to change the system")
             case ast.CancelJobs():
                 for number in statement.ids:

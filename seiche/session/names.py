@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from seiche.catalog.catalog import Catalog
+from seiche.catalog.catalog import Catalog, quoted
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.pg_catalog import SCHEMA as PG_CATALOG
 from seiche.catalog.system_views import try_system_view
@@ -44,11 +44,21 @@ def user_function(statement: ast.CreateFunction) -> UserFunction:
 
 
 class CatalogNames:
-    """Satisfies `seiche.sql.bind.Names`, and remembers which objects a statement mentioned."""
+    """Satisfies `seiche.sql.bind.Names`, and remembers which objects a statement mentioned.
 
-    def __init__(self, catalog: Catalog, search_path: Sequence[str]) -> None:
+    `progress` tells how far an object in creation is.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        search_path: Sequence[str],
+        progress: Callable[[int], str | None] = lambda _: None,
+    ) -> None:
         self._catalog = catalog
         self._search_path = tuple(search_path)
+        self._progress = progress
+        self.found: dict[str, int] = {}
         self.mentioned: set[int] = set()
         self.system: list[str] = []
 
@@ -57,7 +67,9 @@ class CatalogNames:
         if view is not None and (view.schema == PG_CATALOG or not self._is_own(parts)):
             self.system.append(view.name)
             return BoundRelation(None, view.name, view.columns, None, f"{SYSTEM_SOURCE}{view.schema}.{view.name}")
+        name = ".".join(quoted(part) for part in parts)
         found = self._catalog.find(parts, search_path=self._search_path)
+        self.found[name] = found.id
         if found.kind not in _READABLE:
             raise WrongObjectType(f"{found} cannot be queried")
         self.mentioned.add(found.id)
@@ -91,7 +103,12 @@ class CatalogNames:
             own = self._of_view(item)
             return BoundRelation(item.id, item.name, item.columns, parsed.statement.query.tree, f"r{item.id}", own)
         if item.status is ObjectStatus.CREATING:
-            raise ObjectNotReady(f"{item} is still being created", hint="Wait for it with WAIT, or look at SHOW JOBS.")
+            progress = self._progress(item.id)
+            raise ObjectNotReady(
+                f"{item} is still being created",
+                detail=f"It is at {progress}." if progress else None,
+                hint="Wait for it with WAIT, or look at SHOW JOBS.",
+            )
         if item.relation is None:
             raise InvariantError(f"{item} has no stored shape")
         return BoundRelation(item.id, item.name, item.relation.columns, None, f"r{item.id}")

@@ -38,6 +38,7 @@ from seiche.plan import explain
 from seiche.query import open_scope, relation_of, render, typed
 from seiche.session import show
 from seiche.session.administration import Administration
+from seiche.session.alter import Alter
 from seiche.session.database import Database
 from seiche.session.ddl import Ddl
 from seiche.session.dml import Dml
@@ -52,7 +53,7 @@ from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery, OutputColumn, Settings, bind_query
 from seiche.sql.failures import translate_spark_error
 from seiche.sql.parse import parse, parse_name
-from seiche.stream.backfill.snapshot import SnapshotBackfill
+from seiche.stream.backfill.protocol import Backfill
 from seiche.types import VARCHAR
 
 _sessions = itertools.count(1)
@@ -68,6 +69,7 @@ Administered = (
     | ast.CreateDatabase
     | ast.Drop
 )
+NOTICE_SECONDS = 1.0
 T = TypeVar("T")
 
 
@@ -91,6 +93,7 @@ class Session:
         self._running = threading.RLock()
         self._deadline: float | None = None
         self._notices: list[str] = []
+        self.on_notice: Callable[[str], None] = lambda _: None  # what a client is told while a statement runs
 
     def execute(self, text: str) -> list[Result]:
         """Runs all statements of a text; the first error ends it. Rows are fetched."""
@@ -245,14 +248,19 @@ class Session:
             case ast.Rename():
                 self._ddl().rename(statement)
                 return Result("ALTER_" + statement.kind.name)
+            case ast.AlterRelation():
+                self._alter().relation(statement)
+                return Result("ALTER_" + statement.kind.name)
+            case ast.RefreshView():
+                self._alter().refresh(statement)
+                return Result("REFRESH_MATERIALIZED_VIEW")
             case ast.Flush():
                 self._wait(self._database.coordinator.flush())
                 return Result("FLUSH")
             case ast.Wait():
-                for backfill in list(self._database.backfills.values()):
-                    self._wait(backfill.done, owned=False)
+                self._wait_for_jobs(statement)
                 return Result("WAIT")
-            case ast.Recover() | ast.CancelJobs():
+            case ast.Recover() | ast.CancelJobs() | ast.Pause() | ast.Resume():
                 return self._job_control(statement)
             case ast.Begin() | ast.Commit() | ast.Rollback():
                 return self._transaction(statement)
@@ -326,7 +334,7 @@ class Session:
         return held
 
     def _bound(self, statement: ast.Select) -> BoundQuery:
-        names = CatalogNames(self._database.catalog, self.variables.search_path)
+        names = CatalogNames(self._database.catalog, self.variables.search_path, progress=self._database.jobs.progress)
         settings = Settings(timezone=self.variables.get("timezone"), now_ms=self._database.clock.now_ms(), strict=True)
         return bind_query(statement.query.tree, names, replace(settings, user=self.user, schema=self._schema()))
 
@@ -432,6 +440,9 @@ class Session:
                     self._note(notice)
                 return Result("DROP_" + statement.kind.name)
 
+    def _alter(self) -> Alter:
+        return Alter(self._database, self.variables, self._wait)
+
     def _create_table_as(self, statement: ast.CreateTableAs, text: str) -> Result:
         query = ast.Select(statement.query)
         bound = self._bound(query)
@@ -451,22 +462,65 @@ class Session:
         if backfill is None or self.variables.is_on("background_ddl"):
             return Result("CREATE_MATERIALIZED_VIEW")
         try:
-            self._wait(backfill.done, owned=False)
+            self._wait_for(backfill)
         except SeicheError:
             self._abandon(backfill)
             raise
         return Result("CREATE_MATERIALIZED_VIEW")
 
-    def _abandon(self, backfill: SnapshotBackfill) -> None:
+    def _wait_for(self, backfill: Backfill) -> None:
+        """Waits for a view, and tells how far it is every now and then."""
+        told, due = "", time.monotonic() + NOTICE_SECONDS
+        while True:
+            try:
+                backfill.done.result(timeout=_POLL_SECONDS)
+                return
+            except FutureTimeout:
+                if backfill.done.done():
+                    raise
+                self._stop_if_told()
+            progress = self._database.jobs.progress(backfill.job.id)
+            if time.monotonic() >= due and progress is not None and progress != told:
+                told, due = progress, time.monotonic() + NOTICE_SECONDS
+                self.on_notice(f'creation of "{backfill.job.name}": {progress}')
+
+    def _wait_for_jobs(self, statement: ast.Wait) -> None:
+        if statement.name is None:
+            for backfill in self._database.jobs.listed():
+                self._wait_for(backfill)
+            return
+        view = self._database.catalog.find(
+            statement.name.parts,
+            search_path=self.variables.search_path,
+            kinds=(ObjectKind.MATERIALIZED_VIEW,),
+            action="WAIT",
+        )
+        found = self._database.jobs.get(view.id)
+        if found is not None:
+            self._wait_for(found)
+
+    def _abandon(self, backfill: Backfill) -> None:
         """A view that could not be created leaves nothing behind."""
         self._cancelled.clear()
         view = self._database.catalog.by_id.get(backfill.job.id)  # type: ignore[call-overload]
         if view is not None and view.status is ObjectStatus.CREATING:
             self._ddl().drop_objects([view.id], cascade=True)
 
-    def _job_control(self, statement: ast.Recover | ast.CancelJobs) -> Result:
-        if isinstance(statement, ast.Recover):
-            raise FeatureNotSupported("RECOVER is not supported yet")
+    def _job_control(self, statement: ast.Recover | ast.CancelJobs | ast.Pause | ast.Resume) -> Result:
+        match statement:
+            case ast.Recover():
+                self._wait(self._database.recover())
+                return Result("RECOVER")
+            case ast.Pause():
+                self._database.set_paused(True)
+                return Result("PAUSE")
+            case ast.Resume():
+                self._database.set_paused(False)
+                return Result("RESUME")
+            case ast.CancelJobs():
+                return self._cancel_listed(statement)
+
+    def _cancel_listed(self, statement: ast.CancelJobs) -> Result:
         for number in statement.ids:
             item = self._database.catalog.by_id.get(number)  # type: ignore[call-overload]
             if item is None or item.status is not ObjectStatus.CREATING:
@@ -508,7 +562,7 @@ class Session:
                 root = explain.describe(fragments, lambda relation: self._relation_name(relation, str(view.name)))
                 match statement.format:
                     case ast.ExplainFormat.TEXT:
-                        shown = explain.text(root)
+                        shown = explain.text(root).rstrip() + "\n" + self._ddl().explained_backfill(view)
                     case ast.ExplainFormat.JSON:
                         shown = explain.as_json(root)
                     case ast.ExplainFormat.DOT:

@@ -80,8 +80,7 @@ def _jobs(database: Database) -> Result:
     found: Rows = []
     for item in database.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
         if item.status is ObjectStatus.CREATING:
-            backfill = database.backfills.get(item.id)  # type: ignore[call-overload]
-            found.append((item.id, item.definition, backfill.progress if backfill is not None else "Stopped"))
+            found.append((item.id, item.definition, database.jobs.progress(item.id) or "Stopped"))
     return rows("SHOW_COMMAND", [("Id", BIGINT), ("Statement", VARCHAR), ("Progress", VARCHAR)], found)
 
 

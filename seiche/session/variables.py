@@ -59,6 +59,11 @@ VARIABLES = MappingProxyType(
         for each in (
             Variable("application_name", "", "what the client calls itself"),
             Variable("background_ddl", "false", "CREATE MATERIALIZED VIEW returns before the view is built", "boolean"),
+            Variable(
+                "backfill_rate_limit",
+                "default",
+                "rows a second that a new view reads of its inputs' history; 0 pauses, -1 does not limit",
+            ),
             Variable("block_size", "8192", "bytes that sizes in pages count by", read_only=True),
             Variable("bytea_output", "hex", "text form of bytea"),
             Variable("client_encoding", "UTF8", "encoding of text"),
@@ -84,6 +89,18 @@ VARIABLES = MappingProxyType(
             Variable("standard_conforming_strings", "on", "backslashes in strings are plain"),
             Variable("statement_timeout", "0", "milliseconds after which a statement is cancelled; 0 never", "integer"),
             Variable("streaming_parallelism", "default", "tasks of a new job"),
+            Variable(
+                "streaming_use_arrangement_backfill",
+                "true",
+                "without snapshot backfill, views grow inside the main graph; off: only those that exchange no rows",
+                "boolean",
+            ),
+            Variable(
+                "streaming_use_snapshot_backfill",
+                "true",
+                "new views are built beside the main graph from a pinned snapshot",
+                "boolean",
+            ),
             Variable("timezone", "UTC", "time zone of this session", "timezone"),
             Variable("transaction_isolation", "read committed", "isolation of transactions"),
             Variable("visibility_mode", "default", "which epoch queries read"),

@@ -225,7 +225,7 @@ def _mode(made: AggregateCall, settings: Settings) -> exp.Expr:
             exp.Anonymous(this="mode", expressions=[filtered(node, made), exp.Boolean(this=True)]), type_of(node)
         )
     type_ = type_of(node)
-    values = variable("values", array_of(type_))
+    values = variable("listed", array_of(type_))
     same = exp.EQ(this=exp.column("y"), expression=exp.column("x"))
     count = exp.Anonymous(
         this="size", expressions=[exp.Anonymous(this="filter", expressions=[values.copy(), lambda_(same, "y")])]
@@ -237,7 +237,7 @@ def _mode(made: AggregateCall, settings: Settings) -> exp.Expr:
     step = spark_cast(exp.Case(ifs=[exp.If(this=more, true=taken)], default=exp.column("a")), type_, best)
     distinct = call(array_of(type_), "array_distinct", values.copy())
     found = call(type_, "aggregate", distinct, start, lambda_(step, "a", "x"), lambda_(_of("a", "v"), "a"))
-    return let("values", _sorted_values(made, node), type_, found)
+    return let("listed", _sorted_values(made, node), type_, found)
 
 
 @register("percentile_disc")
@@ -289,7 +289,7 @@ def _by_fractions(
     if len(made.arguments) != 1:
         raise undefined(made.name, [*made.arguments, node], aggregate_names())
     given = made.arguments[0]
-    values = variable("values", array_of(type_))
+    values = variable("listed", array_of(type_))
     if type_of(given).kind is Kind.ARRAY:
         shares = convert(given, array_of(DOUBLE), settings)
         body = call(array_of(type_), "transform", shares, lambda_(at(variable("p", DOUBLE), values), "p"))
@@ -297,7 +297,7 @@ def _by_fractions(
     else:
         body, gives = at(convert(given, DOUBLE, settings), values), type_
     known = case(gives, [(not_null(values.copy()), body)])
-    return let("values", _sorted_values(made, node), gives, known)
+    return let("listed", _sorted_values(made, node), gives, known)
 
 
 # --- ranks of a row that is not there ----------------------------------------------------------------

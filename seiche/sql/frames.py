@@ -84,8 +84,8 @@ def framed(made: FramedCall, over: Over, settings: Settings) -> exp.Expr:
     frame = _left(frame, made)
     kept = exp.Anonymous(this="filter", expressions=[frame, lambda_(_of("x", "f"), "x")])
     values = call(array_of(type_), "transform", kept, lambda_(_of("x", "v"), "x"))
-    body = _computed(made, variable("values", array_of(type_)), type_, settings)
-    return let("w", typed(_struct(parts), type_), type_of(body), let("values", values, type_of(body), body))
+    body = _computed(made, variable("listed", array_of(type_)), type_, settings)
+    return let("w", typed(_struct(parts), type_), type_of(body), let("listed", values, type_of(body), body))
 
 
 def _struct(fields: Sequence[tuple[str, exp.Expr]]) -> exp.Expr:
@@ -138,8 +138,8 @@ def _left(rows: exp.Expr, made: FramedCall) -> exp.Expr:
         return exp.Anonymous(this="filter", expressions=[rows, lambda_(exp.Not(this=exp.Paren(this=peer)), "x")])
     # Rows alike in key and value are interchangeable, so the first of them stands for the row itself.
     inside = _holds_current(made.frame)
-    own = conjunction([peer.copy(), exp.NullSafeEQ(this=_of("x", "v"), expression=_of("w", "v"))])
-    marks = exp.Anonymous(this="transform", expressions=[rows, lambda_(own, "x")])
+    alike = conjunction([exp.NullSafeEQ(this=_of("z", name), expression=_of("w", name)) for name in ("k", "v")])
+    marks = exp.Anonymous(this="transform", expressions=[rows, lambda_(alike, "z")])
     place = exp.Anonymous(this="array_position", expressions=[marks, exp.Boolean(this=True)])
     at = exp.EQ(this=exp.Add(this=exp.column("i"), expression=integer(1)), expression=place)
     if made.exclude == "CURRENT ROW":

@@ -18,7 +18,7 @@ from typing import TypeVar
 from sqlglot.tokenizer_core import Token, TokenType
 
 from seiche.errors import FeatureNotSupported, InvalidParameter, nearest
-from seiche.sql.grammar import access, definitions, rows, session
+from seiche.sql.grammar import access, definitions, jobs, rows, session
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
@@ -28,12 +28,13 @@ from seiche.sql.statements import (
     Flush,
     ObjectName,
     ParsedStatement,
+    Pause,
     Recover,
+    Resume,
     Rollback,
     SqlExpression,
     SqlQuery,
     Statement,
-    Wait,
 )
 from seiche.sql.tokens import Split, refuse_deep_nesting, source_of, split, statement_tokens, tokenize, too_deep
 from seiche.types import SqlType
@@ -100,7 +101,6 @@ _NOT_OFFERED: dict[str, str | None] = {
     "truncate": "Use DELETE FROM without a WHERE.",
     "merge": "Use INSERT: a repeated primary key overwrites the row.",
     "copy": "Use INSERT, or load rows through the Python API.",
-    "refresh": "Materialized views are always up to date.",
     "prepare": None,
     "execute": None,
     "deallocate": None,
@@ -201,7 +201,10 @@ _VERBS: dict[str, Callable[[Cursor], Statement]] = {
     "update": rows.update,
     "delete": rows.delete,
     "flush": lambda _cursor: Flush(),
-    "wait": lambda _cursor: Wait(),
+    "wait": jobs.wait,
+    "pause": lambda _cursor: Pause(),
+    "resume": lambda _cursor: Resume(),
+    "refresh": jobs.refresh,
     "recover": lambda _cursor: Recover(),
     "begin": session.begin,
     "start": session.begin,

@@ -378,7 +378,57 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Returns when the jobs being created in the background are done."""
+    """Returns when the jobs being created in the background are done; with a name, when that one is."""
+
+    name: ObjectName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing moves until RESUME: no write, no view, no job in creation. Queries go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshView:
+    """Brings a view with a schedule up to date now."""
+
+    name: ObjectName
+
+
+@dataclass(frozen=True, slots=True)
+class SetSchema:
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwapWith:
+    """Two objects exchange their names. Whatever reads them goes on reading the same rows."""
+
+    other: ObjectName
+
+
+@dataclass(frozen=True, slots=True)
+class SetBackfillRateLimit:
+    """`value` is None for DEFAULT."""
+
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRelation:
+    kind: ObjectKind
+    name: ObjectName
+    action: SetSchema | SwapWith | SetBackfillRateLimit | SetOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -530,6 +580,10 @@ Statement = (
     | Flush
     | Wait
     | Recover
+    | Pause
+    | Resume
+    | RefreshView
+    | AlterRelation
     | Begin
     | Commit
     | Rollback

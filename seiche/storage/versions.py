@@ -64,7 +64,7 @@ class Versions:
         self._lock = threading.RLock()
         self._entries: dict[RelationId, _Entry] = {}
         self._committed = EPOCH_ZERO
-        self._independent: set[RelationId] = set()
+        self._independent: dict[RelationId, Epoch] = {}  # and the epoch that each stands for
 
     @property
     def committed_epoch(self) -> Epoch:
@@ -148,10 +148,21 @@ class Versions:
     def set_independent(self, relations: Iterable[RelationId], independent: bool) -> None:
         """Relations of an independent graph are published and discarded by that graph, not with the main one."""
         with self._lock:
-            if independent:
-                self._independent.update(relations)
-            else:
-                self._independent.difference_update(relations)
+            for relation in relations:
+                if independent:
+                    self._independent.setdefault(relation, EPOCH_ZERO)
+                else:
+                    self._independent.pop(relation, None)
+
+    def stands_at(self, relations: Iterable[RelationId], epoch: Epoch) -> None:
+        """Relations of an independent graph hold all changes up to `epoch`; a later run may add any after it."""
+        with self._lock:
+            self._independent.update((relation, epoch) for relation in relations)
+
+    def frontier(self, relation: RelationId) -> Epoch | None:
+        """The epoch that a relation of an independent graph stands for; None for one of the main graph."""
+        with self._lock:
+            return self._independent.get(relation)
 
     def stage(self, segments: Iterable[Segment]) -> None:
         with self._lock:

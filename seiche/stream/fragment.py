@@ -29,25 +29,29 @@ def step(
     which an expression failed are added to `failures`.
     """
     with runtime.scope() as scope:
-        reads = EpochReads(runtime, scope, before, after, dict(changes))
-        match fragment.plan:
-            case Recompute():
-                return recompute.step(fragment, runtime, reads)
-            case Aggregate():
-                small = runtime.is_small(*changes.values())
-                return aggregate.step(fragment, runtime, reads, failures, small=small)
-            case Keyed():
-                return keyed.step(fragment, runtime, reads, small=runtime.is_small(*changes.values()))
-            case TopN():
-                return topn.step(fragment, runtime, reads, small=runtime.is_small(*changes.values()))
-            case plan:
-                small = runtime.is_small(*changes.values())
-                counting = can_fail(plan)
-                query = changes_sql(plan, reads, broadcast=small, counting=counting)
-                if query is None:
-                    return None
-                frame = scope.sql(with_vnode(query, fragment.schema, counting=counting))
-                return runtime.emit(fragment.relation, fragment.schema, frame, after, small=small, failures=failures)
+        return step_in(fragment, runtime, EpochReads(runtime, scope, before, after, dict(changes)), failures)
+
+
+def step_in(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Failures) -> Changes | None:
+    """As `step`, for reads of the caller's: a backfill shows the inputs as a growing part of a snapshot."""
+    match fragment.plan:
+        case Recompute():
+            return recompute.step(fragment, runtime, reads)
+        case Aggregate():
+            small = runtime.is_small(*reads.changes.values())
+            return aggregate.step(fragment, runtime, reads, failures, small=small)
+        case Keyed():
+            return keyed.step(fragment, runtime, reads, small=runtime.is_small(*reads.changes.values()))
+        case TopN():
+            return topn.step(fragment, runtime, reads, small=runtime.is_small(*reads.changes.values()))
+        case plan:
+            small = runtime.is_small(*reads.changes.values())
+            counting = can_fail(plan)
+            query = changes_sql(plan, reads, broadcast=small, counting=counting)
+            if query is None:
+                return None
+            frame = reads.scope.sql(with_vnode(query, fragment.schema, counting=counting))
+            return runtime.emit(fragment.relation, fragment.schema, frame, reads.after, small=small, failures=failures)
 
 
 def build(fragment: Fragment, reads: EpochReads) -> DataFrame:

@@ -188,6 +188,9 @@ class Maintenance:
     def _fold_limit(self, relation: RelationId) -> Epoch:
         """The newest epoch that a base may stand for: nobody may need the relation at an older one."""
         limit = self._runtime.versions.committed_epoch
+        frontier = self._runtime.versions.frontier(relation)
+        if frontier is not None:
+            limit = min(limit, frontier)
         oldest = self._pins.oldest(relation)
         if oldest is not None:
             limit = min(limit, oldest)

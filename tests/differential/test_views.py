@@ -28,7 +28,7 @@ from tests.differential.script import Script, load, save
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 KEPT = Path(__file__).parent / "kept"
-DEFAULT_EXAMPLES = 3
+DEFAULT_EXAMPLES = 6  # the first few that hypothesis tries are tiny
 _asked = os.environ.get("SEICHE_TEST_EXAMPLES")
 _numbers = itertools.count()
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.nexmark_data import SCHEMA, SIDE_INPUT, TURN, Generator, Stream
 from benchmarks.nexmark_queries import QUERIES
-from seiche.errors import SeicheError
+from tests.workloads.test_techniques import NOT_BOUND
 from tests.workloads.workload import Delete, Insert, Update, Workload
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -22,35 +22,32 @@ _SCALE = float(os.environ.get("SEICHE_TEST_NEXMARK_SCALE", "1"))
 TURNS = int(40 * _SCALE)
 STREAM = Stream(micros_per_event=20_000, lively_auctions=40, lively_persons=20)
 
-# What does not bind yet, and why.
-NOT_BOUND = {
-    "q5": "HOP is not a table function yet",
-    "q7": "TUMBLE is not a table function yet",
-    "q8": "TUMBLE is not a table function yet",
-    "q12": "TUMBLE and proctime() are not there yet",
-    "q13": "FOR SYSTEM_TIME AS OF PROCTIME() is not there yet",
-}
 VIEWS = {name: query for name, query in QUERIES.items() if name not in NOT_BOUND}
 
-# Spark has no regexp_match.
+# Spark has no regexp_match, and windows of its own kind.
+_HOPS = "window(date_time, '10 seconds', '2 seconds')"
+_TUMBLES = "window(date_time, '10 seconds')"
+_COUNTED = f"(SELECT auction, count(*) AS num, window.start AS starttime FROM bid GROUP BY auction, {_HOPS})"
 _CHANNEL = "nullif(regexp_extract(url, '(&|^)channel_id=([^&]*)', 2), '')"
 IN_SPARK = {
+    "q5": f"""
+SELECT b.auction, b.num FROM {_COUNTED} b
+JOIN (SELECT max(num) AS maxn, starttime FROM {_COUNTED} GROUP BY starttime) m
+ON b.starttime = m.starttime AND b.num >= m.maxn""",
+    "q7": f"""
+SELECT b.auction, b.price, b.bidder, b.date_time FROM bid b
+JOIN (SELECT max(price) AS maxprice, window.end AS date_time FROM bid GROUP BY {_TUMBLES}) m ON b.price = m.maxprice
+WHERE b.date_time BETWEEN m.date_time - INTERVAL '10' SECOND AND m.date_time""",
+    "q8": f"""
+SELECT p.id, p.name, p.starttime
+FROM (SELECT id, name, window.start AS starttime FROM person GROUP BY id, name, {_TUMBLES}) p
+JOIN (SELECT seller, window.start AS starttime FROM auction GROUP BY seller, {_TUMBLES}) a
+ON p.id = a.seller AND p.starttime = a.starttime""",
     "q21": f"""
 SELECT auction, bidder, price, channel,
        CASE lower(channel) WHEN 'apple' THEN '0' WHEN 'google' THEN '1' WHEN 'facebook' THEN '2' WHEN 'baidu' THEN '3'
             ELSE {_CHANNEL} END AS channel_id
-FROM bid WHERE {_CHANNEL} IS NOT NULL OR lower(channel) IN ('apple', 'google', 'facebook', 'baidu')"""
-}
-
-# What is recomputed today, with the reason that EXPLAIN gives. A query that gains a rule leaves this list.
-RECOMPUTED = {
-    "q6": "window",
-    "q9": "window",
-    "q11": "window",
-    "q15": "distinct_aggregate",
-    "q16": "distinct_aggregate",
-    "q18": "window",
-    "q19": "window",
+FROM bid WHERE {_CHANNEL} IS NOT NULL OR lower(channel) IN ('apple', 'google', 'facebook', 'baidu')""",
 }
 
 
@@ -76,19 +73,6 @@ def nexmark(
     workload = Workload(spark, tmp_path_factory.mktemp("nexmark") / "db", schema, append_only=not keyed)
     yield workload
     workload.close()
-
-
-def _fails(why: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(reason=why, raises=SeicheError, strict=True)
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=_fails(why)) for name, why in NOT_BOUND.items()])
-def test_time_windows_and_process_time_bind(nexmark: Workload, name: str) -> None:
-    nexmark.techniques({name: QUERIES[name]})
-
-
-def test_the_queries_are_planned_as_listed(nexmark: Workload) -> None:
-    assert nexmark.techniques(VIEWS) == RECOMPUTED
 
 
 def test_generated_events_have_the_shares_of_the_benchmark_and_do_not_depend_on_batches(spark: SparkSession) -> None:

@@ -31,23 +31,6 @@ _LOOSER = {
     "q20": {"LIKE 'forest%'": "LIKE '%e%'"},
 }  # fmt: skip
 
-# What is recomputed today, with the reason that EXPLAIN gives. A query that gains a rule leaves this list.
-RECOMPUTED = {
-    "q2": "limit",
-    "q3": "limit",
-    "q4": "subquery",
-    "q10": "limit",
-    "q11": "subquery",
-    "q13": "outer_join",
-    "q15": "subquery",
-    "q16": "subquery",
-    "q17": "subquery",
-    "q18": "limit",
-    "q20": "subquery",
-    "q21": "limit",
-    "q22": "subquery",
-}
-
 
 def loosened() -> dict[str, str]:
     found = dict(QUERIES)
@@ -69,10 +52,6 @@ def tpch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     workload = Workload(spark, tmp_path_factory.mktemp("tpch") / "db", schema)
     yield workload
     workload.close()
-
-
-def test_the_22_queries_are_planned_as_listed(tpch: Workload) -> None:
-    assert tpch.techniques(QUERIES) == RECOMPUTED
 
 
 def test_generated_rows_keep_the_rules_of_the_benchmark(spark: SparkSession) -> None:

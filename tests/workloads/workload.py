@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,7 +31,6 @@ _CONF = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
 }
-_RECOMPUTED = re.compile(r"recompute \((\w+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +142,6 @@ class Workload:
             if told := difference(actual[name], expected[distinct[query]]):
                 wrong[name] = told
         return wrong, {name for name, rows in actual.items() if any(value is not None for row in rows for value in row)}
-
-    def techniques(self, queries: Mapping[str, str]) -> dict[str, str]:
-        """For each query that is recomputed, the reason code that EXPLAIN gives."""
-        found = {}
-        for name, query in queries.items():
-            plan = "\n".join(str(row[0]) for row in self.db.sql(f"EXPLAIN CREATE MATERIALIZED VIEW x AS {query}"))
-            if reasons := _RECOMPUTED.findall(plan):
-                found[name] = " ".join(sorted(set(reasons)))
-        return found
 
     def _at_once(self, changes: Sequence[Change]) -> None:
         # Statements on one table keep their order; tables do not wait for each other.

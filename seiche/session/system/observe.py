@@ -32,7 +32,8 @@ def observe(database: Database, variables: Variables) -> Facts:
         ),
         sessions=tuple(session.fact() for session in database.sessions.values()),
         backfills=tuple(_backfills(database)),
-        refreshes=_Later(lambda: database.store.refresh_history(_EVENTS_SHOWN)),
+        refreshes=tuple(each for each in database.refreshes.facts() if each.id in database.catalog.by_id),
+        refresh_history=_Later(lambda: database.store.refresh_history(_EVENTS_SHOWN)),
         committed_epoch=database.runtime.versions.committed_epoch,
     )
 
@@ -44,8 +45,7 @@ def _bytes(version: RelationVersion) -> int:
 def _backfills(database: Database) -> Iterator[BackfillFact]:
     for item in database.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
         if item.status is ObjectStatus.CREATING:
-            backfill = database.backfills.get(item.id)  # type: ignore[call-overload]
-            progress = backfill.progress if backfill is not None else "Stopped"
+            progress = database.jobs.progress(item.id) or "Stopped"
             yield BackfillFact(item.id, item.definition, progress, item.created_ms)
 
 

@@ -182,12 +182,18 @@ class Cursor:
         return ", ".join(self.comma_separated(self.value))
 
     def options(self) -> Options:
-        """`(name = value, ...)`; names may have dots."""
+        """`(name = value, ...)`; names may have dots, and a value may be a call, which is kept as text."""
 
         def option() -> tuple[str, str]:
             name = ".".join(self._dotted_option_name())
             self.expect_symbol(TokenType.EQ)
-            return name, self.value()
+            start, value = self.index, self.value()
+            if not self.sees_symbol(TokenType.L_PAREN):
+                return name, value
+            self.index += 1
+            self.index = self.region(lambda _index: False)
+            self.expect_symbol(TokenType.R_PAREN)
+            return name, source_of(self.text, self.tokens[start : self.index])
 
         return self.in_parentheses(option)
 

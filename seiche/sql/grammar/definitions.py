@@ -9,6 +9,7 @@ from seiche.sql.grammar.access import alter_user, create_user
 from seiche.sql.grammar.create_function import create_function
 from seiche.sql.grammar.create_table import create_table
 from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.grammar.jobs import alter_relation
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
     AlterOwner,
@@ -194,6 +195,9 @@ def alter(cursor: Cursor) -> Statement:
         return AlterOwner(kind, name_of, cursor.name())
     if kind in _RENAMED and cursor.accept("rename", "to"):
         return Rename(kind, name_of, cursor.name())
+    altered = alter_relation(cursor, kind, name_of)
+    if altered is not None:
+        return altered
     what = " ".join(filter(None, (cursor.word(), cursor.word(1) if cursor.sees("set") else ""))).upper()
     if not what:
         raise cursor.error()

@@ -1,13 +1,16 @@
 """Snapshot backfill: a view is built from a pinned epoch beside the stream, then catches up and joins it.
 
-    pinned epoch p                committed epoch c            barrier
-        │ build: the view at p         │ hand-over: what is         │
-        │ ───────────────────────▶     │ left is replayed, and the  │ from here on a job of the main graph
-        │ log: replay (p, c] ... ──────▶ job enters the graph ──────▶
+    pinned epoch p                      committed epoch c            barrier
+        │ snapshot: slice by slice, at       │ hand-over: what is         │
+        │ epochs of its own 1, 2, 3 … < p    │ left is replayed, and the  │ from here on a job of the main graph
+        │ ─────────────────────────────▶     │                            │
+        │ log: replay (p, c] ... ────────────▶ job enters the graph ──────▶
 
-The pin keeps the inputs readable at p and their change log from p on. Every step is committed in a transaction
-of its own together with how far it came, so that a kill costs at most the step that ran. The main graph waits
-for nothing but the hand-over, which replays the last few changes only.
+The pin keeps the inputs readable at p and their change log from p on. A step reads one slice of one input (`stages`,
+`slices`), under the rate limiter, and is committed in a transaction of its own together with how far it came: a kill
+costs at most the step that ran. The main graph waits for nothing but the hand-over, which replays the last few changes.
+
+Small snapshots without a limit are built in one step, since each step costs as much as a query.
 """
 
 from __future__ import annotations
@@ -16,22 +19,37 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from seiche.catalog.checkpoint import Checkpoint
+from pyspark.sql import DataFrame
+
+from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
 from seiche.catalog.store import MetadataStore
+from seiche.clock import Clock
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
-from seiche.errors import QueryCanceled, SeicheError
-from seiche.model import Epoch, JobId, Pin, physical_ms
+from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
+from seiche.model import VNODE, VNODES, Epoch, JobId, Pin, RelationId, physical_ms
+from seiche.plan.fragments import Fragment
 from seiche.sql.failures import translate_spark_error
 from seiche.storage.retention import Pins, Trash
 from seiche.stream import fragment as fragments
+from seiche.stream.backfill.durable import LOOK_AGAIN_SECONDS, commit_step
+from seiche.stream.backfill.progress import InputProgress, Phase, Progress, StepSizer
+from seiche.stream.backfill.rate_limit import RateLimiter
+from seiche.stream.backfill.slices import (
+    NOTHING,
+    GrowingReads,
+    Seen,
+    SliceRows,
+    read_next,
+    read_until,
+)
+from seiche.stream.backfill.stages import Method, Stage, stages
 from seiche.stream.runtime import EpochReads, Failures, Runtime, shape
 from seiche.stream.view import ViewJob
 
@@ -42,26 +60,50 @@ CATCH_UP_ROUNDS_MAX = 20
 CANCEL_AGAIN_SECONDS = 0.2
 
 
-class Phase(Enum):
-    SNAPSHOT = "Snapshot"
-    LOG = "LogStore"
-    FINISHING = "Finishing"
-    DONE = "Done"
-
-
 @dataclass(frozen=True, slots=True)
 class BackfillState:
-    """What is stored of a backfill. `as_of` is the epoch that the view's stored rows stand for, once built."""
+    """What is stored of a backfill, the progress by vnode aside.
+
+    `as_of` is the epoch that the view's stored rows stand for, once built; `stage` and `step` count what is done, and
+    `begun` says whether the stage has a step already. `counts` has the rows of each vnode of the inputs read
+    step by step.
+    """
 
     pinned: Epoch
     as_of: Epoch | None = None
+    stage: int = 0
+    step: int = 0
+    begun: bool = False
+    counts: Mapping[RelationId, tuple[int, ...]] = field(default_factory=dict)
+    rate: int | None = None
+    order: tuple[tuple[RelationId, RelationId], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {"version": 1, "kind": "snapshot", "pinned": self.pinned, "as_of": self.as_of}
+        return {
+            "version": 2,
+            "kind": "snapshot",
+            "pinned": self.pinned,
+            "as_of": self.as_of,
+            "stage": self.stage,
+            "step": self.step,
+            "begun": self.begun,
+            "counts": {str(relation): list(counts) for relation, counts in self.counts.items()},
+            "rate": self.rate,
+            "order": [list(pair) for pair in self.order],
+        }
 
     @staticmethod
     def from_json(data: Any) -> BackfillState:
-        return BackfillState(Epoch(data["pinned"]), None if data["as_of"] is None else Epoch(data["as_of"]))
+        return BackfillState(
+            Epoch(data["pinned"]),
+            None if data["as_of"] is None else Epoch(data["as_of"]),
+            data["stage"],
+            data["step"],
+            data["begun"],
+            {RelationId(int(relation)): tuple(counts) for relation, counts in data["counts"].items()},
+            data["rate"],
+            tuple((RelationId(before), RelationId(after)) for before, after in data["order"]),
+        )
 
 
 def pin_holder(job: JobId) -> str:
@@ -73,33 +115,64 @@ def pins_at(job: ViewJob, epoch: Epoch) -> tuple[Pin, ...]:
     return tuple(Pin(pin_holder(job.id), relation, epoch) for relation in sorted(job.inputs))
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a backfill works with."""
+
+    runtime: Runtime
+    store: MetadataStore
+    pins: Pins
+    trash: Trash
+    clock: Clock
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Counted since the process started."""
+
+    rows_read: int = 0
+    steps: int = 0
+    step_seconds: float = 0.0  # of the last step
+    log_rows: int = 0  # changes of inputs replayed
+
+
 class SnapshotBackfill:
-    """One view's creation, on a thread of its own."""
+    """One view's creation, on a thread of its own. Satisfies `seiche.stream.backfill.protocol.Backfill`."""
 
     def __init__(
         self,
         job: ViewJob,
         state: BackfillState,
-        runtime: Runtime,
-        store: MetadataStore,
-        pins: Pins,
-        trash: Trash,
+        around: Surroundings,
         hand_over: Callable[[SnapshotBackfill], Future[Any]],
+        *,
+        stored: Sequence[VnodeProgress] = (),
+        catches_up: bool = True,
     ) -> None:
         self.job = job
         self.state = state
-        self.phase = Phase.SNAPSHOT if state.as_of is None else Phase.LOG
         self.done: Future[None] = Future()
         self.done.set_running_or_notify_cancel()  # who stops waiting does not stop it: that is what `cancel` does
-        self._runtime = runtime
-        self._store = store
-        self._pins = pins
-        self._trash = trash
+        self.metrics = Metrics()
+        self._around = around
+        self._runtime = around.runtime
         self._hand_over = hand_over
+        self._catches_up = catches_up
+        self._phase = Phase.SNAPSHOT if state.as_of is None else Phase.LOG
+        self._limiter = RateLimiter(around.clock, state.rate)
+        self._sizer = StepSizer()
+        self._inputs = {
+            relation: InputProgress.restored(relation, counts, stored) for relation, counts in state.counts.items()
+        }
         self._cancelled = threading.Event()
-        self._built = 0
+        self._paused = False
+        self._nudge = threading.Event()
+        self._committing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"backfill-{job.name}", daemon=True)
-        runtime.versions.set_independent(job.outputs, True)
+        self._stages: tuple[Stage, ...] = ()
+        if state.as_of is None:
+            self._stages = stages(job.fragments, self._estimate, state.order)
+        self._runtime.versions.set_independent(job.outputs, True)
 
     def start(self) -> None:
         self._thread.start()
@@ -107,6 +180,11 @@ class SnapshotBackfill:
     def cancel(self, timeout: float | None = None) -> None:
         """Asks the backfill to stop, and waits until it no longer touches anything."""
         self._cancelled.set()
+        self._nudge.set()
+        if self._thread.ident is None:  # it waited for a place
+            if not self.done.done():
+                self.done.set_exception(QueryCanceled(f'creation of "{self.job.name}" was cancelled'))
+            return
         limit = time.monotonic() + timeout if timeout is not None else math.inf
         while True:
             # Again and again, since a job that is only being planned cannot be cancelled yet.
@@ -115,20 +193,36 @@ class SnapshotBackfill:
                 return
             self._thread.join(CANCEL_AGAIN_SECONDS)
 
+    def set_rate_limit(self, rate: int | None) -> None:
+        """Durable when it returns."""
+        with self._committing:
+            state = replace(self.state, rate=rate)
+            self._around.store.commit(Checkpoint(put_progress={self.job.id: state.to_json()}))
+            self.state = state
+        self._limiter.set(rate)
+        self._nudge.set()
+
+    def set_paused(self, paused: bool) -> None:
+        self._paused = paused
+        self._nudge.set()
+
     @property
-    def progress(self) -> str:
-        """What a user is told."""
-        total = len(self.job.fragments)
-        match self.phase:
-            case Phase.SNAPSHOT:
-                return f"Snapshot [{100 * self._built / total:.2f}% ({self._built}/{total} fragments)]"
-            case Phase.LOG:
-                lag_ms = physical_ms(self._runtime.versions.committed_epoch) - physical_ms(self._as_of())
-                return f"LogStore [epoch lag {max(lag_ms, 0)} ms]"
-            case Phase.FINISHING:
-                return "Finishing [waiting for a barrier]"
-            case Phase.DONE:
-                return "Done"
+    def phase(self) -> Phase:
+        return self._phase
+
+    @property
+    def progress(self) -> Progress:
+        state, waits = self.state, None
+        if self._paused:
+            waits = "paused: RESUME continues"
+        elif self._limiter.rate == 0:
+            waits = "paused by a backfill_rate_limit of 0"
+        total = self._total()
+        done = sum(self._stage_rows(index) for index in range(min(state.stage, len(self._stages))))
+        if state.stage < len(self._stages):
+            done += sum(self._inputs[each].done for each in self._driven(state.stage) if each in self._inputs)
+        lag_ms = physical_ms(self._runtime.versions.committed_epoch) - physical_ms(self._as_of())
+        return Progress(self._phase, done, total, max(lag_ms, 0), waits)
 
     # ------------------------------------------------------------------------------------------------
 
@@ -140,18 +234,20 @@ class SnapshotBackfill:
         failures = 0
         self._runtime.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "backfill")
         while True:
+            before = self.state
             try:
                 self._runtime.spark.sparkContext.setJobGroup(self._group, f"creating {self.job.name}", True)
                 self._advance()
-                self.phase = Phase.DONE
+                self._phase = Phase.DONE
                 self.done.set_result(None)
                 return
             except Exception as error:  # the edge of this thread: whoever waits for the view is told
-                self._undo_step()
+                self._undo_step(keep_files=isinstance(error, CommitOutcomeUnknown))
                 cause = error if isinstance(error, SeicheError) else translate_spark_error(error)
                 if self._cancelled.is_set():
                     self.done.set_exception(QueryCanceled(f'creation of "{self.job.name}" was cancelled'))
                     return
+                failures = 0 if self.state != before else failures
                 if not cause.retryable or failures >= len(RETRY_SECONDS):
                     log.exception("creation of %s failed", self.job.name)
                     self.done.set_exception(cause)
@@ -163,45 +259,149 @@ class SnapshotBackfill:
     def _advance(self) -> None:
         if self.state.as_of is None:
             self._build()
-        self.phase = Phase.LOG
-        for _ in range(CATCH_UP_ROUNDS_MAX):
-            self._stop_if_cancelled()
-            if not self._catch_up():
-                break
-        self.phase = Phase.FINISHING
-        self._stop_if_cancelled()
+        if self._catches_up:
+            self._phase = Phase.LOG
+            for _ in range(CATCH_UP_ROUNDS_MAX):
+                self._wait_while_paused()
+                if not self._catch_up():
+                    break
+        self._wait_while_paused()
+        self._phase = Phase.FINISHING
         self._hand_over(self).result()
 
+    # --- the snapshot --------------------------------------------------------------------------------
+
     def _build(self) -> None:
+        driven = {relation for stage in self._stages for relation in stage.driven}
+        fresh = self.state.step == 0 and not self.state.counts
+        if fresh and self._limiter.rate is None and sum(map(self._estimate, driven)) <= StepSizer.FIRST_ROWS:
+            self._wait_while_paused()
+            self._build_at_once()
+            return
+        if not self.state.counts:
+            counts = {relation: self._count(relation) for relation in sorted(driven)}
+            self._inputs = {relation: InputProgress(relation, each) for relation, each in counts.items()}
+            self._commit(replace(self.state, counts=counts))
+        self._limiter.set(self._limiter.rate)  # the time until here permits nothing
+        while self.state.stage < len(self._stages):
+            self._run_stage(self._stages[self.state.stage])
+        self._commit(replace(self.state, as_of=self.state.pinned), drop_vnodes=True)
+
+    def _build_at_once(self) -> None:
         pinned = self.state.pinned
-        versions, runtime = self._runtime.versions, self._runtime
-        self._built = 0
-        with self._trash.reading():
+        with self._around.trash.reading():
             for each in self.job.fragments:
                 self._stop_if_cancelled()
-                few = sum(versions.at(relation, pinned).rows_estimate for relation in each.inputs)
-                with runtime.scope() as scope:
-                    frame = fragments.build(each, EpochReads(runtime, scope, pinned, pinned, {}))
-                    table = runtime.collect(frame) if few <= runtime.limits.inline_rows_max else None
-                    if table is not None:
-                        shaped = shape(table, each.schema)
-                        if shaped.num_rows:
-                            versions.stage(
-                                [runtime.writer.write_table(each.relation, each.schema, shaped, pinned, fresh=True)]
-                            )
-                    else:
-                        written = runtime.writer.write_frame(each.relation, each.schema, frame, pinned, fresh=True)
-                        versions.stage(written)
-                self._built += 1
-        self._commit(pinned)
+                with self._runtime.scope() as scope:
+                    frame = fragments.build(each, EpochReads(self._runtime, scope, pinned, pinned, {}))
+                    versions = self._runtime.versions
+                    inputs = sum(versions.at(relation, pinned).rows_estimate for relation in each.inputs)
+                    self._write(each, frame, pinned, few=inputs <= self._runtime.limits.inline_rows_max)
+                self.metrics.steps += 1
+        self._commit(replace(self.state, as_of=pinned, stage=len(self._stages)))
+
+    def _run_stage(self, stage: Stage) -> None:
+        if stage.method is Method.WHOLE:
+            self._permit()
+            with self._around.trash.reading(), self._runtime.scope() as scope:
+                pinned = self.state.pinned
+                frame = fragments.build(stage.fragment, EpochReads(self._runtime, scope, pinned, pinned, {}))
+                self._write(stage.fragment, frame, self._next_epoch(), few=False)
+            self._commit(self._stage_done())
+            return
+        while True:
+            relation = next((each for each in stage.driven if not self._inputs[each].finished), None)
+            if relation is None and self.state.begun:
+                break
+            # A stage over nothing but empty inputs has one step all the same: count(*) of nothing is a row.
+            self._step(stage, relation if relation is not None else stage.driven[0])
+        self._inputs.update({each: InputProgress(each, self.state.counts[each]) for each in self._driven_later()})
+        self._commit(self._stage_done(), drop_vnodes=True)
+
+    def _step(self, stage: Stage, relation: RelationId) -> None:
+        """Reads one slice of an input, works it into the fragment, and commits both."""
+        schema = self._runtime.versions.schema(relation)
+        budget = min(self._permit(), self._sizer.rows)
+        old = self._inputs[relation]
+        started = self._around.clock.monotonic()
+        with self._around.trash.reading():
+            found = read_next(self._runtime, old, self.state.pinned, budget)
+            if found is None:
+                version = self._runtime.versions.at(relation, self.state.pinned)
+                nothing = SliceRows(relation, schema, 0, None, self._runtime.reader.exact(version, NOTHING))
+                found = nothing, old
+            rows, new = found
+            read = rows.rows
+            if read or not self.state.begun:
+                self._work_in(stage, rows, new)
+        self._limiter.spend(read)
+        self._stop_if_cancelled()
+        self._commit(
+            replace(self.state, step=self.state.step + 1, begun=True), vnodes=new.stored(self.job.id, since=old)
+        )
+        self._inputs[relation] = new
+        self._sizer.took(read, self._around.clock.monotonic() - started)
+        self.metrics.rows_read += read
+        self.metrics.steps += 1
+        self.metrics.step_seconds = self._around.clock.monotonic() - started
+
+    def _work_in(self, stage: Stage, rows: SliceRows, new: InputProgress) -> None:
+        """Brings the fragment to where the input's slice is part of it."""
+        epoch = self._next_epoch()
+        fragment, schemas = stage.fragment, self._runtime.versions.schema
+        before = {each: read_until(self._inputs[each], schemas(each)) for each in stage.driven}
+        after = before | {rows.relation: read_until(new, schemas(rows.relation))}
+        add = stage.method is Method.APPEND
+        if add:  # the other driven inputs have their own slices
+            after = dict.fromkeys(stage.driven, NOTHING)
+        with self._runtime.scope() as scope:
+            reads = GrowingReads(
+                self._runtime,
+                scope,
+                fragment.relation,
+                self.state.pinned,
+                Epoch(epoch - 1),
+                epoch,
+                Seen(before, after),
+                rows,
+                only_slice=add or not self.state.begun,
+            )
+            if add or not self.state.begun:
+                self._write(fragment, fragments.build(fragment, reads), epoch, few=rows.table is not None)
+            else:
+                fragments.step_in(fragment, self._runtime, reads, Failures())
+
+    def _write(self, fragment: Fragment, frame: DataFrame, epoch: Epoch, *, few: bool) -> None:
+        """Writes rows whose keys the fragment's relation never had before."""
+        runtime = self._runtime
+        table = runtime.collect(frame) if few else None
+        if table is None:
+            written = runtime.writer.write_frame(fragment.relation, fragment.schema, frame, epoch, fresh=True)
+            runtime.versions.stage(written)
+            return
+        shaped = shape(table, fragment.schema)
+        if shaped.num_rows:
+            segment = runtime.writer.write_table(fragment.relation, fragment.schema, shaped, epoch, fresh=True)
+            runtime.versions.stage([segment])
+
+    def _count(self, relation: RelationId) -> tuple[int, ...]:
+        """The rows of each vnode of the snapshot."""
+        self._wait_while_paused()
+        version = self._runtime.versions.at(relation, self.state.pinned)
+        with self._around.trash.reading():
+            found = self._runtime.reader.exact(version).groupBy(f"`{VNODE}`").count().collect()
+        by_vnode = {row[0]: row[1] for row in found}
+        return tuple(by_vnode.get(vnode, 0) for vnode in range(VNODES))
+
+    # --- the log -------------------------------------------------------------------------------------
 
     def _catch_up(self) -> bool:
         """Replays the log up to the committed epoch; whether there was anything to replay."""
         target = self._runtime.versions.committed_epoch
-        with self._trash.reading():
+        with self._around.trash.reading():
             replayed = self.replay(target)
         if replayed:
-            self._commit(target)
+            self._commit(replace(self.state, as_of=target))
         return replayed
 
     def replay(self, target: Epoch) -> bool:
@@ -213,25 +413,86 @@ class SnapshotBackfill:
             if (changes := self._runtime.changes_between(relation, start, target)) is not None
         }
         if found:
+            self.metrics.log_rows += sum(changes.rows for changes in found.values())
             self.job.advance(start, target, found, Failures())
         return bool(found)
 
-    def _commit(self, epoch: Epoch) -> None:
-        """Makes what is staged durable, with the fact that the view stands at `epoch` now."""
-        state = BackfillState(self.state.pinned, epoch)
-        pins = pins_at(self.job, epoch)
-        staged = self._runtime.versions.staged(self.job.outputs)
-        self._store.commit(Checkpoint(add_segments=staged, put_progress={self.job.id: state.to_json()}, put_pins=pins))
-        self._runtime.versions.publish_relations(self.job.outputs)
-        self._pins.put(pins)
-        self.state = state
+    # --- durability ----------------------------------------------------------------------------------
 
-    def _undo_step(self) -> None:
+    def _commit(
+        self, state: BackfillState, *, vnodes: tuple[VnodeProgress, ...] = (), drop_vnodes: bool = False
+    ) -> None:
+        """Makes what is staged durable, with how far that is."""
+        with self._committing:
+            state = replace(state, rate=self.state.rate)
+            pins = pins_at(self.job, state.as_of if state.as_of is not None else state.pinned)
+            checkpoint = Checkpoint(
+                add_segments=self._runtime.versions.staged(self.job.outputs),
+                put_progress={self.job.id: state.to_json()},
+                put_backfill=vnodes,
+                drop_backfill=frozenset([self.job.id]) if drop_vnodes else frozenset(),
+                put_pins=pins,
+            )
+            commit_step(self._around.store, checkpoint, self.job.id, state.to_json(), self._cancelled.wait)
+            self._runtime.versions.publish_relations(self.job.outputs)
+            self._around.pins.put(pins)
+            self.state = state
+
+    def _undo_step(self, *, keep_files: bool) -> None:
+        """Forgets what is staged. Files that may be registered stay; if they are not, the next start sweeps them."""
         self._runtime.versions.set_independent(self.job.outputs, True)
-        self._runtime.writer.remove(self._runtime.versions.discard(self.job.outputs))
+        lost = self._runtime.versions.discard(self.job.outputs)
+        if keep_files:
+            for segment in lost:
+                self._runtime.writer.forget(segment)
+        else:
+            self._runtime.writer.remove(lost)
+
+    # --- small things --------------------------------------------------------------------------------
+
+    def _next_epoch(self) -> Epoch:
+        return Epoch(self.state.step + 1)
+
+    def _stage_done(self) -> BackfillState:
+        return replace(self.state, stage=self.state.stage + 1, step=self.state.step + 1, begun=False)
+
+    def _driven(self, stage: int) -> tuple[RelationId, ...]:
+        return self._stages[stage].driven
+
+    def _driven_later(self) -> set[RelationId]:
+        return {relation for stage in self._stages[self.state.stage + 1 :] for relation in stage.driven}
+
+    def _stage_rows(self, stage: int) -> int:
+        """The rows that a stage reads, estimated until they are counted."""
+        counts = self.state.counts
+        return sum(sum(counts[each]) if each in counts else self._estimate(each) for each in self._driven(stage))
+
+    def _estimate(self, relation: RelationId) -> int:
+        return self._runtime.versions.at(relation, self.state.pinned).rows_estimate
+
+    def _total(self) -> int:
+        return sum(self._stage_rows(index) for index in range(len(self._stages)))
 
     def _as_of(self) -> Epoch:
         return self.state.as_of if self.state.as_of is not None else self.state.pinned
+
+    def _permit(self) -> int:
+        """Waits until a row may be read; how many may."""
+        while True:
+            self._nudge.clear()
+            self._wait_while_paused()
+            delay = self._limiter.delay()
+            if delay == 0:
+                allowed = self._limiter.available()
+                return StepSizer.FIRST_ROWS * VNODES if allowed is None else allowed
+            self._nudge.wait(delay if delay is not None else LOOK_AGAIN_SECONDS)
+
+    def _wait_while_paused(self) -> None:
+        self._stop_if_cancelled()
+        while self._paused:
+            self._nudge.clear()
+            self._nudge.wait(LOOK_AGAIN_SECONDS)
+            self._stop_if_cancelled()
 
     def _stop_if_cancelled(self) -> None:
         if self._cancelled.is_set():
@@ -256,5 +517,9 @@ class HandOver:
             raise
         # From here on what it staged belongs to the main graph's epoch, and so does undoing it.
         self.runtime.versions.set_independent(job.outputs, False)
-        part = part.merge(Checkpoint(drop_pins=frozenset([pin_holder(job.id)]), put_progress={job.id: None}))
-        return Effect(graph.with_job(job), part, None, on_publish)
+        gone = Checkpoint(
+            drop_pins=frozenset([pin_holder(job.id)]),
+            put_progress={job.id: None},
+            drop_backfill=frozenset([job.id]),
+        )
+        return Effect(graph.with_job(job), part.merge(gone), None, on_publish)

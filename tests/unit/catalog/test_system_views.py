@@ -7,13 +7,17 @@ from datetime import UTC, datetime
 import pytest
 
 from seiche.catalog.checkpoint import Event
-from seiche.catalog.facts import Facts
+from seiche.catalog.facts import BackfillFact, Facts, Refreshed
 from seiche.catalog.system_views import SYSTEM_VIEWS, system_view
 from seiche.errors import UndefinedTable
 from tests.unit.catalog.contract import ARRIVALS, BUSY, SHIPS, STATE, harbour
 
 FACTS = Facts(
-    harbour(), {"checkpoint_frequency": "1", "barrier_interval_ms": "1000"}, (Event(1000, "recovery", {"epoch": 5}),)
+    harbour(),
+    {"checkpoint_frequency": "1", "barrier_interval_ms": "1000"},
+    (Event(1000, "recovery", {"epoch": 5}),),
+    backfills=(BackfillFact(BUSY, "CREATE MATERIALIZED VIEW busy", "Snapshot [41.20% (412/1000)]", 1000),),
+    refreshes=(Refreshed(BUSY, "BatchRefresh Idle", 5, 1200, 3, 40, None),),
 )
 
 
@@ -80,3 +84,10 @@ def test_an_unknown_view_suggests_the_nearest() -> None:
     with pytest.raises(UndefinedTable, match='relation "rw_catalog.rw_table" does not exist') as caught:
         system_view("rw_catalog", "rw_table")
     assert caught.value.hint == 'Perhaps you meant "rw_tables".'
+
+
+def test_jobs_in_creation_and_refreshes_tell_how_far_they_are() -> None:
+    (creating,) = shown("rw_ddl_progress")
+    assert (creating["ddl_id"], creating["progress"]) == (BUSY, "Snapshot [41.20% (412/1000)]")
+    (refreshed,) = shown("rw_batch_refresh_jobs")
+    assert (refreshed["id"], refreshed["lag_ms"], refreshed["state"]) == (BUSY, 1200, "BatchRefresh Idle")

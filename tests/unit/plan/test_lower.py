@@ -430,7 +430,17 @@ def test_a_value_of_its_own_is_one_row_that_changes_only_with_the_value(harbour:
 def test_distinct_aggregates_count_distinct_pairs(harbour: Harbour) -> None:
     plan = aggregate(harbour.plan("SELECT flag, count(DISTINCT name) AS n FROM ships GROUP BY flag"))
     pairs = aggregate(select(plan.input).inputs[0])
-    assert not pairs.calls and len(pairs.keys) == 2
+    assert not pairs.calls and [field.name for field in pairs.keys] == ["flag", "value0"]
+
+
+def test_distinct_aggregates_of_several_arguments_share_their_pairs(harbour: Harbour) -> None:
+    fragments = harbour.fragments(
+        "SELECT flag, count(DISTINCT name) AS n, sum(DISTINCT tons) AS t, count(DISTINCT fee) AS f"
+        " FROM ships GROUP BY flag"
+    )
+    pairs, groups = (aggregate(each.plan) for each in fragments)
+    assert isinstance(pairs.input, UnionAll) and len(pairs.input.inputs) == 3
+    assert len(groups.calls) == 3
 
 
 def test_distinct_aggregates_beside_others_are_joined_by_group(harbour: Harbour) -> None:
@@ -458,7 +468,7 @@ def test_overlapping_windows_are_a_branch_each_under_one_key(harbour: Harbour) -
     )
     windows = plan.inputs[0]
     assert isinstance(windows, UnionAll)
-    assert (len(windows.inputs), windows.key) == (3, ("_branch", "_row_id"))
+    assert (len(windows.inputs), windows.key) == (3, ("_branch", "row_id"))
 
 
 def test_first_rows_are_kept_in_order(harbour: Harbour) -> None:

@@ -1,0 +1,99 @@
+"""Creating views over existing rows: against plain Spark, and beside a stream that goes on."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+import time
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import seiche
+from benchmarks.measure import Finding, median_seconds, milliseconds
+
+VIEWS = {
+    "filter and project": ("SELECT id, berth, tons * 2 AS doubled FROM arrivals WHERE berth < 900", 0.8),
+    "group by": ("SELECT berth, count(*) AS n, sum(tons) AS tons FROM arrivals GROUP BY berth", 0.8),
+}
+
+MANY_GROUPS = "SELECT id % 1000000 AS k, count(*) AS n, sum(tons) AS tons FROM arrivals GROUP BY id % 1000000"
+
+
+def creation(scale: float) -> list[Finding]:
+    """(i) CREATE MATERIALIZED VIEW over 10 M rows against plain Spark computing and writing the same result."""
+    rows = int(10_000_000 * scale)
+    folder = tempfile.mkdtemp(prefix="seiche-bench-")
+    findings = []
+    try:
+        with seiche.connect(f"{folder}/data") as db:
+            _fill(db, rows)
+            spark = db.spark
+            for name, (query, goal) in VIEWS.items():
+
+                def write(spark: SparkSession = spark, query: str = query) -> None:
+                    frame = spark.sql(query)
+                    frame.write.mode("overwrite").option("compression", "zstd").parquet(f"{folder}/plain")
+
+                db.table("arrivals").createOrReplaceTempView("arrivals")
+                plain = median_seconds(write, warm=1, times=3)
+                taken = []
+                for _ in range(3):
+                    started = time.perf_counter()
+                    db.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+                    taken.append(time.perf_counter() - started)
+                    db.execute("DROP MATERIALIZED VIEW v")
+                built = statistics.median(taken)
+                parts = {
+                    "CREATE": f"{built:.1f} s ({rows / built / 1e6:.2f} M rows/s)",
+                    "plain Spark": f"{plain:.1f} s ({rows / plain / 1e6:.2f} M rows/s)",
+                }
+                ratio = plain / built
+                what = f"creation over {rows:,} rows, {name}"
+                findings.append(Finding("i", what, ratio, " of its speed", f">= {goal}", ratio >= goal, parts))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return findings
+
+
+def beside(times: int, scale: float) -> list[Finding]:
+    """(j) epochs of the main graph while a large view is created, against epochs without one."""
+    rows = int(10_000_000 * scale)
+    folder = tempfile.mkdtemp(prefix="seiche-bench-")
+    try:
+        with seiche.connect(f"{folder}/data") as db:
+            _fill(db, rows)
+            db.execute("CREATE TABLE calls (id bigint, berth int)")
+            db.execute("CREATE MATERIALIZED VIEW busy AS SELECT berth, count(*) AS n FROM calls GROUP BY berth")
+
+            def insert() -> None:
+                db.insert("calls", pa.table({"id": np.arange(100), "berth": np.arange(100, dtype=np.int32)}))
+
+            alone = median_seconds(insert, warm=15, times=times)
+            db.execute("SET background_ddl = true")
+            db.execute(f"CREATE MATERIALIZED VIEW v AS {MANY_GROUPS}")
+            taken = []
+            while rows_of(db, "SHOW JOBS"):
+                started = time.perf_counter()
+                insert()
+                taken.append(time.perf_counter() - started)
+            together = statistics.median(taken) if taken else float("nan")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    parts = {"alone": milliseconds(alone), "beside a backfill": milliseconds(together), "epochs": str(len(taken))}
+    ratio = together / alone
+    return [Finding("j", "epoch beside a backfill", ratio, "x", "<= 1.5", ratio <= 1.5, parts)]
+
+
+def rows_of(db: seiche.Engine, text: str) -> list[tuple[object, ...]]:
+    return list(db.sql(text).rows or [])
+
+
+def _fill(db: seiche.Engine, rows: int) -> None:
+    db.execute("CREATE TABLE arrivals (id bigint PRIMARY KEY, berth int, tons double precision)")
+    db.execute(
+        f"INSERT INTO arrivals SELECT i, (i % 1000)::int, i * 0.5::float8 FROM generate_series(1, {rows}) AS g(i)"
+    )
+    db.database.maintenance.settle()

@@ -1,0 +1,159 @@
+"""ALTER of tables and views: other schemas and owners, exchanged names, and how jobs run.
+
+What others read by its name keeps its name and its schema: their definitions are text that mentions it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, assert_never
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.objects import CatalogObject, ObjectStatus
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.graph import Graph
+from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady, WrongObjectType
+from seiche.model import JobId, ObjectId
+from seiche.session.database import Database, schedule_of
+from seiche.session.ddl import CatalogCommand
+from seiche.session.names import CATALOG_KINDS
+from seiche.session.rename import renamed as named_anew
+from seiche.session.variables import Variables
+from seiche.session.view_options import RATE_LIMIT
+from seiche.sql import statements as ast
+from seiche.sql.renamed import renamed
+from seiche.stream.backfill.rate_limit import rate_of
+from seiche.stream.batch_refresh.schedule import CRON, INTERVAL, read_schedule
+
+
+class Alter:
+    """Statements that change an object and leave its rows, for one session."""
+
+    def __init__(self, database: Database, variables: Variables, wait: Callable[[Future[Any]], Any]) -> None:
+        self._database = database
+        self._variables = variables
+        self._wait = wait
+
+    def relation(self, statement: ast.AlterRelation) -> None:
+        match statement.action:
+            case ast.SetSchema(schema):
+                found = self._movable(statement.kind, statement.name)
+                self._database.catalog.schema(schema)
+                self._change([found], lambda item: _named(item, schema, item.name))
+            case ast.SwapWith(other):
+                self._swap(statement.kind, statement.name, other)
+            case ast.SetBackfillRateLimit(value):
+                found = self._find(statement.kind, statement.name)
+                self._set_rate(found, value)
+            case ast.SetOptions(options):
+                self._set_options(self._find(statement.kind, statement.name), options)
+            case action:
+                assert_never(action)
+
+    def refresh(self, statement: ast.RefreshView) -> None:
+        """Returns when the view has everything that was committed before the statement."""
+        found = self._find(ast.ObjectKind.MATERIALIZED_VIEW, statement.name)
+        if schedule_of(found) is None:
+            raise WrongObjectType(
+                f"{found} follows every change at once",
+                hint=f"Only a view with {INTERVAL} or {CRON} is refreshed.",
+            )
+        if found.status is ObjectStatus.CREATING:
+            raise ObjectNotReady(f"{found} is still being created", hint="Wait for it with WAIT.")
+        self._wait(self._database.refreshes.refresh(JobId(found.id)))
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _find(self, kind: ast.ObjectKind, name: ast.ObjectName) -> CatalogObject:
+        wanted = CATALOG_KINDS.get(kind)
+        if wanted is None:
+            raise FeatureNotSupported(f"ALTER {kind.value.upper()} is not supported yet")
+        return self._database.catalog.find(
+            name.parts, search_path=self._variables.search_path, kinds=(wanted,), action="ALTER"
+        )
+
+    def _movable(self, kind: ast.ObjectKind, name: ast.ObjectName) -> CatalogObject:
+        found = self._find(kind, name)
+        users = self._database.catalog.dependants(found.id)
+        if users:
+            raise FeatureNotSupported(
+                f"{found} cannot be moved while others read it by its name",
+                detail="Read by " + ", ".join(str(each) for each in users) + ".",
+                hint="Drop them and create them again afterwards.",
+            )
+        return found
+
+    def _swap(self, kind: ast.ObjectKind, name: ast.ObjectName, other: ast.ObjectName) -> None:
+        first, second = self._find(kind, name), self._find(kind, other)
+        if first.id == second.id:
+            raise InvalidDefinition(f"{first} cannot be swapped with itself")
+        if first.schema != second.schema:
+            raise FeatureNotSupported(f"{first} and {second} are of different schemas", hint="Move one of them first.")
+        database = self._database
+
+        def swapped(catalog: Catalog) -> Catalog:
+            """Definitions of what reads them follow, so that it goes on reading the same rows."""
+            aside = named_anew(catalog, first.id, f"swapped_{first.id}")
+            return named_anew(named_anew(aside, second.id, first.name), first.id, second.name)
+
+        swapped(database.catalog)  # what cannot be is told before any epoch
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            new = swapped(catalog)
+            return new, database.main_graph(new), Checkpoint(), None, None
+
+        self._wait(database.coordinator.command(CatalogCommand(database, work)))
+
+    def _set_rate(self, found: CatalogObject, value: str | None) -> None:
+        rate = rate_of(value, where=RATE_LIMIT)
+        if found.status is ObjectStatus.CREATED:
+            raise ObjectNotReady(
+                f"{found} has no backfill that runs",
+                detail="A rate limit slows down the reading of history; the view has read it all.",
+                hint="SHOW JOBS lists the views that are being created.",
+            )
+        self._database.jobs.set_rate_limit(found.id, rate)
+
+    def _set_options(self, found: CatalogObject, options: ast.Options) -> None:
+        for name, _ in options:
+            if name not in (INTERVAL, CRON):
+                raise FeatureNotSupported(
+                    f'option "{name}" of a view cannot be changed', hint=f"{INTERVAL} and {CRON} can be."
+                )
+        schedule = read_schedule(dict(options))
+        if schedule_of(found) is None:
+            raise FeatureNotSupported(
+                f"{found} follows every change at once and cannot be given a schedule",
+                hint=f"Create another view WITH ({INTERVAL} = …) and let the two swap names.",
+            )
+
+        def changed(item: CatalogObject) -> CatalogObject:
+            return replace(item, properties={**item.properties, "options": dict(options)})
+
+        self._change([found], changed)
+        if schedule is not None and JobId(found.id) in self._database.refreshes:
+            self._database.refreshes.set_schedule(JobId(found.id), schedule)
+
+    def _change(self, items: list[CatalogObject], change: Callable[[CatalogObject], CatalogObject]) -> None:
+        database = self._database
+        ids: list[ObjectId] = [item.id for item in items]
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            changed = [change(catalog.get(each)) for each in ids]
+            inside = [
+                replace(child, schema=parent.schema, owner=parent.owner)
+                for parent in changed
+                for child in catalog.children(parent.id)
+            ]
+            new = catalog.with_objects(*changed, *inside)
+            return new, database.main_graph(new), Checkpoint(), None, None
+
+        self._wait(database.coordinator.command(CatalogCommand(database, work)))
+
+
+def _named(item: CatalogObject, schema: str, name: str) -> CatalogObject:
+    parts = (name,) if schema == "public" else (schema, name)
+    return replace(item, schema=schema, name=name, definition=renamed(item.definition, parts))

@@ -1,0 +1,66 @@
+"""What CREATE MATERIALIZED VIEW … WITH (…) may say, read and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seiche.errors import FeatureNotSupported, InvalidDefinition, UndefinedObject, nearest
+from seiche.model import RelationId
+from seiche.session.names import CatalogNames
+from seiche.sql.parse import parse_name
+from seiche.sql.statements import Options
+from seiche.stream.backfill.rate_limit import rate_of
+from seiche.stream.backfill.stages import read_order, sorted_by
+from seiche.stream.batch_refresh.schedule import CRON, INTERVAL, Schedule, read_schedule
+
+RATE_LIMIT = "backfill_rate_limit"
+ORDER = "backfill_order"
+INCREMENTAL = "incremental"
+KNOWN = (INCREMENTAL, RATE_LIMIT, ORDER, INTERVAL, CRON)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """`rate` is None where the session's variable decides, and a text as the user wrote it elsewhere."""
+
+    strict: bool
+    rate: str | None
+    order: tuple[tuple[str, str], ...]
+    schedule: Schedule | None
+
+    def rate_limit(self, of_session: str) -> int | None:
+        return rate_of(of_session if self.rate is None else self.rate, where=RATE_LIMIT)
+
+    def order_of(self, names: CatalogNames) -> tuple[tuple[RelationId, RelationId], ...]:
+        """The order as pairs of inputs. Raises for a name that the view does not read, and for a cycle."""
+        pairs = tuple((_input(before, names), _input(after, names)) for before, after in self.order)
+        sorted_by(pairs, {})
+        return pairs
+
+
+def read_options(options: Options) -> ViewOptions:
+    given: dict[str, str] = {}
+    for name, value in options:
+        if name not in KNOWN:
+            raise FeatureNotSupported(f'option "{name}" is not supported', hint=nearest(name, KNOWN))
+        if name in given:
+            raise InvalidDefinition(f'option "{name}" is given twice')
+        given[name] = value
+    incremental = given.get(INCREMENTAL, "auto")
+    if incremental not in ("auto", "strict"):
+        raise InvalidDefinition(f"incremental must be 'auto' or 'strict', not '{incremental}'")
+    rate_of(given.get(RATE_LIMIT), where=RATE_LIMIT)
+    order = tuple(read_order(given.get(ORDER, "auto")))
+    return ViewOptions(incremental == "strict", given.get(RATE_LIMIT), order, read_schedule(given))
+
+
+def _input(text: str, names: CatalogNames) -> RelationId:
+    known = {name.rpartition(".")[2]: number for name, number in names.found.items()} | names.found
+    parts = parse_name(text).parts
+    name = ".".join(parts)
+    if name not in known:
+        raise UndefinedObject(
+            f'backfill_order names "{text}", which the view does not read',
+            hint=nearest(name, known) or "Name the tables and views of its FROM clauses.",
+        )
+    return RelationId(known[name])

@@ -1,0 +1,45 @@
+"""Statements about jobs: how views are refreshed, throttled, waited for, and moved to other names."""
+
+from __future__ import annotations
+
+from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.statements import (
+    AlterRelation,
+    ObjectKind,
+    ObjectName,
+    RefreshView,
+    SetBackfillRateLimit,
+    SetOptions,
+    SetSchema,
+    SwapWith,
+    Wait,
+)
+
+_MOVED = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW)
+
+
+def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterRelation | None:
+    """What follows ALTER <kind> <name>; None when it is none of ours, with the cursor where it was."""
+    if kind in _MOVED:
+        if cursor.accept("set", "schema"):
+            return AlterRelation(kind, name, SetSchema(cursor.name()))
+        if cursor.accept("swap", "with"):
+            return AlterRelation(kind, name, SwapWith(cursor.object_name()))
+    if kind is ObjectKind.MATERIALIZED_VIEW:
+        if cursor.accept("set", "backfill_rate_limit"):
+            return AlterRelation(kind, name, SetBackfillRateLimit(cursor.setting()))
+        if cursor.sees("set") and cursor.word(1) == "":
+            cursor.index += 1
+            return AlterRelation(kind, name, SetOptions(cursor.options()))
+    return None
+
+
+def refresh(cursor: Cursor) -> RefreshView:
+    cursor.expect("materialized", "view")
+    return RefreshView(cursor.object_name())
+
+
+def wait(cursor: Cursor) -> Wait:
+    if cursor.accept("materialized", "view"):
+        return Wait(cursor.object_name())
+    return Wait()

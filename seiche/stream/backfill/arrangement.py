@@ -1,0 +1,383 @@
+"""Arrangement backfill: a view grows inside the main graph, a slice of its inputs' history at every barrier.
+
+    barrier p                                  barrier e
+       │ input as of p, up to the position        │ input as of e, up to the next position
+       │ ──── its changes up to the position ────▶│
+       │ ──── the next rows as of e ─────────────▶│
+
+At each barrier the next rows of the input are read as they are at that epoch, up to the budget. A change of the input
+goes on only where its key has been read already: any other will be read later, as it then is. So nothing is pinned, no
+log is replayed, and the view stands at the epoch of every other view as soon as the last row is read. The price is
+that every barrier waits for its slice; a snapshot backfill leaves the main graph alone.
+
+Positions are kept by vnode, so the number of tasks may change at any time. They are stored by the checkpoint that
+stores the rows. What was told by an epoch that failed is forgotten with it.
+
+No-shuffle backfill is this with a view that keeps its input's key: its rows stay in the vnode of the row they came
+from, and no step exchanges any.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
+from seiche.clock import Clock
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.graph import Changes as AnyChanges
+from seiche.epoch.graph import Outcome, Request
+from seiche.errors import InvariantError, QueryCanceled, SeicheError
+from seiche.model import VNODE, VNODES, Epoch, RelationId
+from seiche.plan.algebra import Scan, Select
+from seiche.storage.changes import Changes
+from seiche.stream import fragment as fragments
+from seiche.stream.backfill.progress import InputProgress, Phase, Progress, StepSizer
+from seiche.stream.backfill.rate_limit import RateLimiter
+from seiche.stream.backfill.slices import (
+    GrowingReads,
+    Seen,
+    SliceRows,
+    as_changes,
+    read_next,
+    read_until,
+    stamped,
+)
+from seiche.stream.backfill.stages import Method, stages
+from seiche.stream.runtime import Failures, Runtime
+from seiche.stream.view import ViewJob
+
+ROWS_PER_BARRIER = 10_000
+BARRIER_SECONDS = 0.5
+
+
+class BackfillKind(Enum):
+    """How a view's history is read. The value is what EXPLAIN says."""
+
+    SNAPSHOT = "snapshot"
+    ARRANGEMENT = "arrangement"
+    NO_SHUFFLE = "no-shuffle"
+
+
+def kinds_for(job: ViewJob) -> tuple[BackfillKind, ...]:
+    """The kinds that a view allows, best first. One that is evaluated anew has no rows to be read one after another."""
+    found = stages(job.fragments, lambda _: 0)
+    own = job.outputs
+    for stage in found:
+        if stage.method is Method.WHOLE and not stage.fragment.inputs <= own:
+            return (BackfillKind.SNAPSHOT,)
+    both = (BackfillKind.SNAPSHOT, BackfillKind.ARRANGEMENT)
+    return (*both, BackfillKind.NO_SHUFFLE) if all(_keeps_key(stage.fragment.plan) for stage in found) else both
+
+
+def choose(job: ViewJob, *, snapshot: bool, arrangement: bool) -> BackfillKind:
+    """The kind for a view, as the session's variables allow it; snapshot where nothing else can do it."""
+    allowed = kinds_for(job)
+    if snapshot:
+        return BackfillKind.SNAPSHOT
+    wanted = BackfillKind.ARRANGEMENT if arrangement else BackfillKind.NO_SHUFFLE
+    return wanted if wanted in allowed else BackfillKind.SNAPSHOT
+
+
+def _keeps_key(plan: object) -> bool:
+    """Whether a row stays in its input's vnode: one input, whose key the view shows under any name, in order."""
+    if not (isinstance(plan, Select) and len(plan.inputs) == 1 and isinstance(plan.inputs[0], Scan)):
+        return isinstance(plan, Scan)
+    source = {item.field.name: item.expr.name for item in plan.items if item.expr.key == "column"}
+    return tuple(source.get(name) for name in plan.key) == plan.inputs[0].key
+
+
+@dataclass(frozen=True, slots=True)
+class ArrangementState:
+    """What is stored, the progress by vnode aside. `estimates` are rows by vnode as of the beginning."""
+
+    kind: BackfillKind
+    begun: bool = False
+    estimates: Mapping[RelationId, int] = field(default_factory=dict)
+    rate: int | None = None
+    order: tuple[tuple[RelationId, RelationId], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "kind": self.kind.value,
+            "begun": self.begun,
+            "estimates": {str(relation): rows for relation, rows in self.estimates.items()},
+            "rate": self.rate,
+            "order": [list(pair) for pair in self.order],
+        }
+
+    @staticmethod
+    def from_json(data: Any) -> ArrangementState:
+        return ArrangementState(
+            BackfillKind(data["kind"]),
+            data["begun"],
+            {RelationId(int(relation)): rows for relation, rows in data["estimates"].items()},
+            data["rate"],
+            tuple((RelationId(before), RelationId(after)) for before, after in data["order"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """How far it is as of one barrier."""
+
+    begun: bool
+    inputs: Mapping[RelationId, InputProgress]
+
+    @property
+    def finished(self) -> bool:
+        return self.begun and all(each.finished for each in self.inputs.values())
+
+
+class ArrangementBackfill:
+    """A view's creation as a job of the main graph.
+
+    Satisfies `seiche.epoch.graph.Job` for the coordinator and `seiche.stream.backfill.protocol.Backfill` for users.
+    """
+
+    def __init__(
+        self,
+        view: ViewJob,
+        state: ArrangementState,
+        runtime: Runtime,
+        clock: Clock,
+        finish: Callable[[ArrangementBackfill], Future[Any]],
+        *,
+        stored: Sequence[VnodeProgress] = (),
+        since: Epoch,
+    ) -> None:
+        self.job = view
+        self.id, self.name = view.id, view.name
+        self.done: Future[None] = Future()
+        self.done.set_running_or_notify_cancel()  # who stops waiting does not stop it: that is what `cancel` does
+        self._state = state
+        self._runtime = runtime
+        self._clock = clock
+        self._finish = finish
+        self._limiter = RateLimiter(clock, state.rate)
+        self._sizer = StepSizer(ROWS_PER_BARRIER, BARRIER_SECONDS)
+        self._lock = threading.Lock()
+        self._paused = False
+        self._started = False
+        self._told = False  # a new rate that is not stored yet
+        self._finishing = False
+        if not state.estimates:
+            self._state = replace(state, estimates={each: self._estimate(each, since) for each in view.inputs})
+        self._driven = _driven(view, self._state)
+        inputs = {each: InputProgress.restored(each, self._counts(each), stored) for each in self._driven}
+        self._ledger: dict[Epoch, _At] = {since: _At(state.begun, inputs)}
+
+    # --- for the coordinator -------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> frozenset[RelationId]:
+        return self.job.inputs
+
+    @property
+    def outputs(self) -> frozenset[RelationId]:
+        return self.job.outputs
+
+    def wants(self, barrier: Barrier) -> bool:
+        now = self._newest()
+        return self._told or (not now.finished and (not now.begun or self._may_read()))
+
+    def run(self, barrier: Barrier, inputs: Mapping[RelationId, AnyChanges], requests: Sequence[Request]) -> Outcome:
+        if requests:
+            raise InvariantError(f"view {self.name!r} was handed a statement")
+        with self._lock:
+            old = self._ledger[max(epoch for epoch in self._ledger if epoch <= barrier.previous)]
+        changes = {relation: each for relation, each in inputs.items() if isinstance(each, Changes)}
+        started = self._clock.monotonic()
+        new, rows = self._next_rows(old, barrier.epoch)
+        mine = self._maintain(old, new, rows, changes, barrier)
+        with self._lock:
+            self._ledger = {at: known for at, known in self._ledger.items() if at <= barrier.previous}
+            self._ledger[barrier.epoch] = new
+            state, self._told = replace(self._state, begun=True), False
+        if rows is not None:
+            self._limiter.spend(rows.rows)
+            self._sizer.took(rows.rows, self._clock.monotonic() - started)
+        vnodes = tuple(
+            row for relation, each in new.inputs.items() for row in each.stored(self.id, since=old.inputs[relation])
+        )
+        return Outcome(changes=mine, part=Checkpoint(put_progress={self.id: state.to_json()}, put_backfill=vnodes))
+
+    def epoch_ended(self, committed: Epoch, *, failed: bool) -> None:
+        """After every epoch, on the coordinator's thread: a failed one took with it all since the last checkpoint."""
+        with self._lock:
+            if failed:
+                self._ledger = {at: known for at, known in self._ledger.items() if at <= committed}
+            durable = max((at for at in self._ledger if at <= committed), default=None)
+            if durable is not None:
+                self._ledger = {at: known for at, known in self._ledger.items() if at >= durable}
+            ready = not failed and durable is not None and self._ledger[durable].finished and not self._finishing
+            self._finishing = self._finishing or ready
+        if ready:
+            self._finish(self).add_done_callback(self._finished)
+
+    # --- for users -----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """It has a place: from the next barrier on it reads."""
+        self._started = True
+
+    def set_rate_limit(self, rate: int | None) -> None:
+        """Durable with the next barrier, which it asks for."""
+        with self._lock:
+            self._state = replace(self._state, rate=rate)
+            self._told = True
+        self._limiter.set(rate)
+
+    def set_paused(self, paused: bool) -> None:
+        self._paused = paused
+
+    @property
+    def progress(self) -> Progress:
+        now = self._newest()
+        waits = "paused: RESUME continues" if self._paused else None
+        if waits is None and self._limiter.rate == 0:
+            waits = "paused by a backfill_rate_limit of 0"
+        done = sum(each.done for each in now.inputs.values())
+        total = sum(each.total for each in now.inputs.values())
+        return Progress(Phase.FINISHING if now.finished else Phase.SNAPSHOT, min(done, total), total, 0, waits)
+
+    def cancel(self, timeout: float | None = None) -> None:
+        """The drop that follows takes it out of the graph."""
+        if not self.done.done():
+            self.done.set_exception(QueryCanceled(f'creation of "{self.name}" was cancelled'))
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _next_rows(self, old: _At, epoch: Epoch) -> tuple[_At, SliceRows | None]:
+        """Reads the next slice at `epoch`, and tells how far that is."""
+        relation = next((each for each in self._driven if not old.inputs[each].finished), None)
+        if relation is None or not self._may_read():
+            return replace(old, begun=True), None
+        allowed = self._limiter.available()
+        most = min(self._sizer.rows, self._runtime.limits.inline_rows_max or self._sizer.rows)
+        budget = most if allowed is None else min(most, allowed)
+        found = read_next(self._runtime, old.inputs[relation], epoch, budget)
+        if found is None:
+            return replace(old, begun=True), None
+        return _At(True, {**old.inputs, relation: found[1]}), found[0]
+
+    def _maintain(
+        self, old: _At, new: _At, rows: SliceRows | None, changes: Mapping[RelationId, Changes], barrier: Barrier
+    ) -> dict[RelationId, Changes]:
+        """Brings all fragments from one barrier to the next: what was read before changes, and the slice appears."""
+        schemas = self._runtime.versions.schema
+        seen = Seen(
+            {each: read_until(progress, schemas(each)) for each, progress in old.inputs.items()},
+            {each: read_until(progress, schemas(each)) for each, progress in new.inputs.items()},
+        )
+        known = {relation: each for relation, each in changes.items() if relation not in self._driven}
+        frames: dict[RelationId, DataFrame] = {}
+        for relation in self._driven:
+            passed = self._marked(changes[relation], old.inputs[relation]) if relation in changes else None
+            appeared = rows if rows is not None and rows.relation == relation else None
+            merged = self._merged(passed, appeared, barrier.epoch)
+            if merged is not None:
+                known[relation] = merged[0]
+                if merged[1] is not None:
+                    frames[relation] = merged[1]
+        mine: dict[RelationId, Changes] = {}
+        for fragment in self.job.fragments:
+            relevant = {relation: known[relation] for relation in fragment.inputs if relation in known}
+            if old.begun and not relevant:
+                continue
+            with self._runtime.scope() as scope:
+                reads = GrowingReads(
+                    self._runtime,
+                    scope,
+                    None,
+                    None,
+                    barrier.previous,
+                    barrier.epoch,
+                    seen,
+                    others=relevant,
+                    frames=frames,
+                )
+                if old.begun:
+                    result = fragments.step_in(fragment, self._runtime, reads, Failures())
+                else:
+                    small = rows is None or rows.table is not None
+                    frame = fragments.build(fragment, reads)
+                    result = self._runtime.emit(fragment.relation, fragment.schema, frame, barrier.epoch, small=small)
+            if result is not None:
+                known[fragment.relation] = mine[fragment.relation] = result
+        return mine
+
+    def _marked(self, changes: Changes, progress: InputProgress) -> tuple[Changes, DataFrame | None] | None:
+        """The changes whose keys have been read already; the others will be read as they then are."""
+        condition = read_until(progress, changes.schema)
+        if condition is None:
+            return changes, None
+        table = changes.table
+        if table is not None:
+            vnodes = table[VNODE]
+            here = pc.any(pc.equal(vnodes, pa.scalar(progress.vnode, pa.int16()))).as_py()
+            if progress.position is None or not here:
+                kept = table.filter(pc.less(vnodes, pa.scalar(progress.vnode, pa.int16())))
+                return (replace(changes, rows=kept.num_rows, table=kept), None) if kept.num_rows else None
+        frame = self._runtime.reader.changes(changes).filter(condition)
+        kept = self._runtime.collect(frame) if self._runtime.is_small(changes) else None
+        if kept is None:
+            return replace(changes, segments=(), table=None), frame
+        return (replace(changes, rows=kept.num_rows, segments=(), table=kept), None) if kept.num_rows else None
+
+    def _merged(
+        self, passed: tuple[Changes, DataFrame | None] | None, rows: SliceRows | None, epoch: Epoch
+    ) -> tuple[Changes, DataFrame | None] | None:
+        """Changes that passed and the rows of a slice as one, in memory if both are."""
+        if rows is None or not rows.rows:
+            return passed
+        appeared = as_changes(rows, epoch)
+        if passed is None:
+            return appeared, None if rows.frame is None else stamped(rows.frame, epoch)
+        changes, total = passed[0], passed[0].rows + appeared.rows
+        if changes.table is not None and appeared.table is not None:
+            other = changes.table.select(appeared.table.column_names).cast(appeared.table.schema)
+            return replace(appeared, rows=total, table=pa.concat_tables([other, appeared.table])), None
+        frames = [
+            passed[1] if passed[1] is not None else self._runtime.reader.changes(changes),
+            stamped(rows.frame, epoch) if rows.frame is not None else self._runtime.reader.changes(appeared),
+        ]
+        return Changes(changes.relation, changes.schema, total, (), None), frames[0].unionByName(frames[1])
+
+    def _may_read(self) -> bool:
+        return self._started and not self._paused and self._limiter.delay() == 0
+
+    def _newest(self) -> _At:
+        return self._ledger[max(self._ledger)]
+
+    def _estimate(self, relation: RelationId, epoch: Epoch) -> int:
+        return -(-self._runtime.versions.at(relation, epoch).rows_estimate // VNODES)
+
+    def _counts(self, relation: RelationId) -> tuple[int, ...]:
+        return (self._state.estimates[relation],) * VNODES
+
+    def _finished(self, answer: Future[Any]) -> None:
+        if self.done.done():
+            return
+        error = answer.exception()
+        if error is None:
+            self.done.set_result(None)
+        elif isinstance(error, SeicheError) and error.retryable:
+            self._finishing = False  # the next epoch that succeeds tries again
+        else:
+            self.done.set_exception(error)
+
+
+def _driven(view: ViewJob, state: ArrangementState) -> tuple[RelationId, ...]:
+    """All inputs that any fragment is driven by."""
+    found = stages(view.fragments, lambda relation: state.estimates.get(relation, 0), state.order)
+    return tuple(dict.fromkeys(relation for stage in found for relation in stage.driven))

@@ -1,0 +1,42 @@
+"""What every kind of backfill offers to the rest: how far it is, how fast it may be, and how it ends.
+
+A kind is one module. It reads history under the rate limiter (`rate_limit`), tells how far it is in the words of the
+one progress model (`progress`), and stores its progress in the same transaction as the rows it stands for.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Protocol
+
+from seiche.stream.backfill.progress import Progress
+from seiche.stream.view import ViewJob
+
+
+class Backfill(Protocol):
+    """A job's creation under way. Every method may be called from any thread."""
+
+    @property
+    def job(self) -> ViewJob: ...
+
+    @property
+    def done(self) -> Future[None]:
+        """Resolved when the job is part of the stream, or with the reason why it never will be."""
+        ...
+
+    @property
+    def progress(self) -> Progress: ...
+
+    def start(self) -> None: ...
+
+    def set_rate_limit(self, rate: int | None) -> None:
+        """Rows a second; 0 pauses, None does not limit."""
+        ...
+
+    def set_paused(self, paused: bool) -> None:
+        """Whether the whole database is paused."""
+        ...
+
+    def cancel(self, timeout: float | None = None) -> None:
+        """Stops, and returns when nothing is touched any more. What was committed stays."""
+        ...

@@ -1,0 +1,78 @@
+"""How fast history may be read: one limiter for every kind of backfill.
+
+Permits grow with time and are spent by rows that were read. A step may overdraw, since rows come in slices that are
+not cut to the row; what it overdrew is waited for afterwards, so the average keeps to the rate. Permits that nobody
+used pile up for a few seconds only: a step that took long is caught up with, a pause is not.
+
+    rate None   no limit        rate 0   paused        rate n   n rows a second
+"""
+
+from __future__ import annotations
+
+import threading
+
+from seiche.clock import Clock
+from seiche.errors import InvalidParameter
+
+BURST_SECONDS = 5.0
+
+
+class RateLimiter:
+    """Safe to use from several threads: one reads, another changes the rate."""
+
+    def __init__(self, clock: Clock, rate: int | None) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._rate = rate
+        self._permits = 0.0
+        self._seen = clock.monotonic()
+
+    @property
+    def rate(self) -> int | None:
+        return self._rate
+
+    def set(self, rate: int | None) -> None:
+        """Another rate from now on. What was overdrawn at the old one is forgotten: the user wants the new pace."""
+        with self._lock:
+            self._settle()
+            self._rate = rate
+            self._permits = 0.0
+
+    def available(self) -> int | None:
+        """Rows that may be read now; None when there is no limit."""
+        with self._lock:
+            self._settle()
+            return None if self._rate is None else max(int(self._permits), 0)
+
+    def spend(self, rows: int) -> None:
+        with self._lock:
+            self._settle()
+            if self._rate is not None:
+                self._permits -= rows
+
+    def delay(self) -> float | None:
+        """Seconds until a row may be read; None while paused, which only another rate ends."""
+        with self._lock:
+            self._settle()
+            if self._rate is None or self._permits >= 1:
+                return 0.0
+            return None if self._rate == 0 else (1 - self._permits) / self._rate
+
+    def _settle(self) -> None:
+        now = self._clock.monotonic()
+        passed, self._seen = now - self._seen, now
+        if self._rate:
+            most = max(self._rate * BURST_SECONDS, 1.0)
+            self._permits = min(self._permits + passed * self._rate, most)
+
+
+def rate_of(text: str | None, *, where: str) -> int | None:
+    """The rate that a setting stands for: rows a second, 0 pauses, -1 and DEFAULT do not limit."""
+    if text is None or text.lower() == "default":
+        return None
+    digits = text.removeprefix("-")
+    if not digits.isdecimal() or (text.startswith("-") and text != "-1"):
+        raise InvalidParameter(
+            f'{where} must be a number of rows a second, not "{text}"', hint="0 pauses, -1 or DEFAULT does not limit."
+        )
+    return None if text == "-1" else int(text)

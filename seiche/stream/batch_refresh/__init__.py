@@ -1,0 +1,1 @@
+"""Views that are brought up to date every interval instead of at every barrier."""

@@ -1,0 +1,371 @@
+"""Runs batch refresh jobs: decides when one is due, replays its inputs' log, commits, and lets everything go again.
+
+One thread watches all jobs. A run has a thread of its own and a plan of its own, both gone when it ends; an idle job is
+an entry in a table and a pin. The main graph knows nothing of it: a run reads committed epochs only.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.facts import Refreshed
+from seiche.epoch.barrier import BarrierKind
+from seiche.errors import CommitOutcomeUnknown, InvariantError, QueryCanceled, SeicheError
+from seiche.model import Epoch, JobId, ObjectId, Pin, RelationId, physical_ms
+from seiche.sql.failures import translate_spark_error
+from seiche.stream.backfill.durable import commit_step
+from seiche.stream.backfill.snapshot import Surroundings, pin_holder
+from seiche.stream.batch_refresh.machine import BatchRefresh, Idle, LogEpoch
+from seiche.stream.batch_refresh.schedule import Cron, Every, Schedule
+from seiche.stream.runtime import Failures
+from seiche.stream.view import ViewJob
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 5.0
+LATENCY_BOUNDS = (0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
+
+
+def stored_state(snapshot_epoch: Epoch, committed: Epoch, ran_ms: int) -> dict[str, Any]:
+    """What is durable of a job whose snapshot is finished."""
+    return {
+        "version": 1,
+        "kind": "batch_refresh",
+        "snapshot_epoch": snapshot_epoch,
+        "committed": committed,
+        "ran_ms": ran_ms,
+    }
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Counted since the process started. `latency` counts barriers by how long they took, up to `LATENCY_BOUNDS`."""
+
+    runs: int = 0
+    rows: int = 0
+    inflight_barriers: int = 0
+    latency: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS) + 1))
+
+    def barrier_took(self, seconds: float) -> None:
+        self.latency[sum(seconds > bound for bound in LATENCY_BOUNDS)] += 1
+
+
+@dataclass(slots=True)
+class _Entry:
+    name: str
+    machine: BatchRefresh
+    schedule: Schedule
+    inputs: frozenset[RelationId]
+    outputs: frozenset[RelationId]
+    plan: Callable[[], ViewJob]
+    ran_ms: int
+    not_before: float = 0.0  # after a failure
+    run: threading.Thread | None = None
+    asked: list[tuple[Epoch, Future[Epoch]]] = field(default_factory=list)
+    metrics: Metrics = field(default_factory=Metrics)
+    last_error: SeicheError | None = None
+
+
+class RefreshRunner:
+    """All batch refresh jobs whose snapshot is finished. Safe to use from several threads."""
+
+    def __init__(self, around: Surroundings, changed: Callable[[frozenset[RelationId]], None]) -> None:
+        self._around = around
+        self._runtime = around.runtime
+        self._changed = changed
+        self._lock = threading.RLock()
+        self._tick = threading.Event()
+        self._entries: dict[JobId, _Entry] = {}
+        self._paused = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="batch-refresh", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends runs that are under way; the next start goes on where they were."""
+        self._stopped.set()
+        self._tick.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets all jobs, for the engine to close or to add them again. What their runs committed stays."""
+        for job in list(self._entries):
+            self.remove(job)
+
+    def add(self, job: ViewJob, plan: Callable[[], ViewJob], stored: dict[str, Any], schedule: Schedule) -> None:
+        """Takes over a job whose snapshot is finished, at its creation or at a start."""
+        machine = BatchRefresh.recovered(job.id, Epoch(stored["snapshot_epoch"]), Epoch(stored["committed"]))
+        committed = machine.readable
+        if committed is None:
+            raise InvariantError(f"batch refresh job {job.id} has no finished snapshot")
+        self._runtime.versions.stands_at(job.outputs, committed)
+        entry = _Entry(job.name, machine, schedule, job.inputs, job.outputs, plan, stored["ran_ms"])
+        with self._lock:
+            self._entries[job.id] = entry
+        self._tick.set()
+
+    def remove(self, job: JobId) -> None:
+        """The job is dropped: returns when its run, if there is one, no longer touches anything."""
+        with self._lock:
+            entry = self._entries.pop(job, None)
+            if entry is None:
+                return
+            entry.machine = entry.machine.dropped()
+            self._fail_asked(entry, QueryCanceled(f'refresh of "{entry.name}" was cancelled: the view is dropped'))
+        self._runtime.spark.sparkContext.cancelJobGroup(_group(job))
+        if entry.run is not None:
+            entry.run.join()
+
+    def set_schedule(self, job: JobId, schedule: Schedule) -> None:
+        with self._lock:
+            self._entries[job].schedule = schedule
+        self._tick.set()
+
+    def set_paused(self, paused: bool) -> None:
+        with self._lock:
+            self._paused = paused
+        self._tick.set()
+
+    def nudge(self) -> None:
+        """An epoch was committed. Never waits: the coordinator calls it."""
+        self._tick.set()
+
+    def refresh(self, job: JobId) -> Future[Epoch]:
+        """Runs it now. Resolved with its epoch once it has everything that is committed now."""
+        future: Future[Epoch] = Future()
+        with self._lock:
+            self._entries[job].asked.append((self._runtime.versions.committed_epoch, future))
+            self._entries[job].not_before = 0.0
+        self._tick.set()
+        return future
+
+    def __contains__(self, job: JobId) -> bool:
+        with self._lock:
+            return job in self._entries
+
+    def facts(self) -> tuple[Refreshed, ...]:
+        """What rw_catalog shows."""
+        committed = self._runtime.versions.committed_epoch
+        with self._lock:
+            return tuple(
+                Refreshed(
+                    ObjectId(job),
+                    entry.machine.progress(),
+                    at,
+                    max(physical_ms(committed) - physical_ms(at), 0),
+                    entry.metrics.runs,
+                    entry.metrics.rows,
+                    entry.last_error.message if entry.last_error is not None else None,
+                )
+                for job, entry in sorted(self._entries.items())
+                if (at := entry.machine.readable) is not None
+            )
+
+    def metrics(self, job: JobId) -> Metrics:
+        return self._entries[job].metrics
+
+    # --- deciding ------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        while True:
+            self._tick.clear()
+            with self._lock:
+                if self._stopped.is_set():
+                    return
+                wait = self._start_due()
+            self._tick.wait(wait)
+
+    def _start_due(self) -> float | None:
+        """Starts every run that is due; seconds until another one will be, None when only an epoch can tell."""
+        if self._paused:
+            return None
+        clock, waits = self._around.clock, []
+        for job, entry in self._entries.items():
+            if entry.run is not None or not isinstance(entry.machine.state, Idle):
+                continue
+            target = self._runtime.versions.committed_epoch
+            found = self._log(entry, target)
+            if not found:
+                self._move_on(job, entry, target)
+                self._answer(entry, target)
+                continue
+            wait = max(self._wait_ms(entry) / 1000, entry.not_before - clock.monotonic())
+            if entry.asked and entry.not_before <= clock.monotonic():
+                wait = 0
+            if wait > 0:
+                waits.append(wait)
+                continue
+            following = entry.machine.started(found, target)
+            if following is None:
+                continue
+            entry.machine = following
+            entry.run = threading.Thread(target=self._run, args=(job, entry), name=f"refresh-{entry.name}", daemon=True)
+            entry.run.start()
+        return min(waits, default=None)
+
+    def _wait_ms(self, entry: _Entry) -> int:
+        """How long until the job is due. An idle database has no epochs: its inputs are as of now."""
+        now_ms = self._around.clock.now_ms()
+        match entry.schedule:
+            case Every(ms):
+                if entry.machine.due(now_ms, ms):
+                    return 0
+                return physical_ms(entry.machine.pinned or Epoch(0)) + ms - now_ms
+            case Cron() as cron:
+                return max(cron.next_after(entry.ran_ms) - now_ms, 0)
+
+    def _log(self, entry: _Entry, target: Epoch) -> list[LogEpoch]:
+        """The epochs in which an input changed since the job's committed one."""
+        start = entry.machine.pinned
+        if start is None:
+            return []
+        return [
+            LogEpoch(min(segment.epoch_hi, target), segment.rows)
+            for relation in entry.inputs
+            if relation in self._runtime.versions
+            for segment in self._runtime.versions.between(relation, start, target)
+        ]
+
+    def _move_on(self, job: JobId, entry: _Entry, target: Epoch) -> None:
+        """No input changed: once it is due the job stands for the newer epoch without a run, and its pin lets go."""
+        start = entry.machine.pinned
+        if start is None or target <= start or self._wait_ms(entry) > 0:
+            return
+        try:
+            self._commit(job, entry, entry.inputs, entry.outputs, target)
+        except SeicheError as error:  # nothing is lost: the pin stays where it is, and this is tried again
+            log.warning("the pin of %s could not be moved: %s", entry.name, error.message)
+            return
+        entry.machine = entry.machine.caught_up(target)
+
+    def _answer(self, entry: _Entry, epoch: Epoch) -> None:
+        """Those who asked are told, as far as the job has what they asked for."""
+        left = []
+        for wanted, future in entry.asked:
+            if wanted <= epoch:
+                future.set_result(epoch)
+            else:
+                left.append((wanted, future))
+        entry.asked = left
+
+    def _fail_asked(self, entry: _Entry, error: Exception) -> None:
+        for _, future in entry.asked:
+            future.set_exception(error)
+        entry.asked = []
+
+    # --- running -------------------------------------------------------------------------------------
+
+    def _run(self, job: JobId, entry: _Entry) -> None:
+        context = self._runtime.spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", "backfill")
+        context.setJobGroup(_group(job), f"refreshing {entry.name}", True)
+        error: SeicheError | None = None
+        try:
+            self._replay(job, entry)
+        except Exception as cause:  # noqa: BLE001  the edge of this thread: the job is idle again and will be tried again
+            error = cause if isinstance(cause, SeicheError) else translate_spark_error(cause)
+            self._undo(entry, keep_files=isinstance(cause, CommitOutcomeUnknown))
+        with self._lock:
+            entry.run = None
+            entry.last_error = error
+            if error is None:
+                entry.metrics.runs += 1
+                self._answer(entry, entry.machine.pinned or Epoch(0))
+            else:
+                entry.machine = entry.machine.failed()
+                entry.not_before = self._around.clock.monotonic() + RETRY_SECONDS
+                if not self._stopped.is_set():
+                    log.warning("refresh of %s failed and is tried again: %s", entry.name, error.message)
+                self._fail_asked(entry, error)
+        self._tick.set()
+
+    def _replay(self, job: JobId, entry: _Entry) -> None:
+        plan = entry.plan()
+        with self._lock:
+            entry.machine = entry.machine.initialized()
+        start = entry.machine.pinned
+        if start is None:
+            return
+        barriers = getattr(entry.machine.state, "barriers", ())
+        entry.metrics.inflight_barriers = len(barriers)
+        began = self._around.clock.monotonic()
+        for barrier in barriers:
+            self._stop_if_told(entry)
+            if barrier.kind is not BarrierKind.CHECKPOINT:
+                continue  # its changes are part of the next checkpoint's: one replay for both
+            entry.metrics.rows += self._step(plan, start, barrier.epoch)
+            self._stop_if_told(entry)
+            self._commit(job, entry, plan.inputs, plan.outputs, barrier.epoch)
+            start = barrier.epoch
+            with self._lock:
+                entry.machine = entry.machine.committed(barrier.epoch)
+            now = self._around.clock.monotonic()
+            entry.metrics.barrier_took(now - began)
+            entry.metrics.inflight_barriers = sum(each.epoch > barrier.epoch for each in barriers)
+            began = now
+
+    def _step(self, plan: ViewJob, start: Epoch, target: Epoch) -> int:
+        with self._around.trash.reading():
+            found = {
+                relation: changes
+                for relation in plan.inputs
+                if (changes := self._runtime.changes_between(relation, start, target)) is not None
+            }
+            changed = plan.advance(start, target, found, Failures()) if found else {}
+        return sum(changes.rows for changes in changed.values())
+
+    def _commit(
+        self,
+        job: JobId,
+        entry: _Entry,
+        inputs: frozenset[RelationId],
+        outputs: frozenset[RelationId],
+        epoch: Epoch,
+    ) -> None:
+        """Makes a part of a run durable: rows, the committed epoch, and the pin that moves with it."""
+        ran_ms = self._around.clock.now_ms()
+        state = stored_state(entry.machine.snapshot_epoch, epoch, ran_ms)
+        pins = pins_of(job, inputs, epoch)
+        staged = self._runtime.versions.staged(outputs)
+        checkpoint = Checkpoint(add_segments=staged, put_progress={job: state}, put_pins=pins)
+        commit_step(self._around.store, checkpoint, job, state, self._gives_up)
+        self._runtime.versions.publish_relations(outputs)
+        self._runtime.versions.stands_at(outputs, epoch)
+        self._around.pins.put(pins)
+        entry.ran_ms = ran_ms
+        self._changed(outputs)
+
+    def _gives_up(self, seconds: float) -> bool:
+        """Passes some time while the metadata database does not answer; whether the engine is closing meanwhile."""
+        return self._stopped.wait(seconds)
+
+    def _undo(self, entry: _Entry, *, keep_files: bool) -> None:
+        """Forgets what is staged. Files that may be registered stay; if they are not, the next start sweeps them."""
+        lost = self._runtime.versions.discard(entry.outputs)
+        if keep_files:
+            for segment in lost:
+                self._runtime.writer.forget(segment)
+        else:
+            self._runtime.writer.remove(lost)
+
+    def _stop_if_told(self, entry: _Entry) -> None:
+        if self._stopped.is_set() or entry.machine.pinned is None:
+            raise QueryCanceled(f'refresh of "{entry.name}" was cancelled')
+
+
+def pins_of(job: JobId, inputs: frozenset[RelationId], epoch: Epoch) -> tuple[Pin, ...]:
+    return tuple(Pin(pin_holder(job), relation, epoch) for relation in sorted(inputs))
+
+
+def _group(job: JobId) -> str:
+    return f"refresh-{job}"
