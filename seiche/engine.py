@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.lease import LeaseHolder
+from seiche.catalog.objects import SUPERUSER
 from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock, SystemClock
@@ -76,9 +77,9 @@ class Engine:
 
     # --- what users do -------------------------------------------------------------------------------
 
-    def session(self) -> Session:
-        """A conversation of its own, with its own variables."""
-        return Session(self.database)
+    def session(self, user: str = SUPERUSER) -> Session:
+        """A conversation of its own, with its own variables. Raises UndefinedObject for an unknown user."""
+        return Session(self.database, user)
 
     def sql(self, text: str) -> Result:
         """Runs a text; the result of its last statement."""
@@ -188,6 +189,7 @@ class Engine:
             coordinator,
             state.catalog,
         )
+        self._undo.append(self.database.system.close)
         self._start(state)
 
     def _start(self, state: StoredState) -> None:

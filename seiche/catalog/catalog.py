@@ -13,13 +13,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from seiche.catalog.objects import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
     SUPERUSER,
     CatalogObject,
+    Comment,
     Database,
+    Grant,
     ObjectKind,
     Schema,
     User,
@@ -61,6 +64,8 @@ class Catalog:
     schemas: tuple[Schema, ...] = ()
     users: tuple[User, ...] = ()
     by_id: Mapping[ObjectId, CatalogObject] = field(default_factory=dict, hash=False)
+    grants: frozenset[Grant] = frozenset()
+    comments: frozenset[Comment] = frozenset()
 
     _by_name: dict[_NameKey, CatalogObject] = field(init=False, repr=False, compare=False)
     _needed_by: dict[ObjectId, list[ObjectId]] = field(init=False, repr=False, compare=False)
@@ -255,7 +260,7 @@ class Catalog:
     def without(self, ids: Iterable[int]) -> Catalog:
         """A catalog without these objects. `plan_drop` says which have to go together."""
         gone = {self.get(id).id for id in ids}
-        return replace(self, by_id={id: item for id, item in self.by_id.items() if id not in gone})
+        return self._forgetting(gone, by_id={id: item for id, item in self.by_id.items() if id not in gone})
 
     def with_database(self, database: Database) -> Catalog:
         self.user(database.owner)
@@ -268,7 +273,7 @@ class Catalog:
         doomed = self.database(name)
         inside = [f'schema "{schema.name}"' for schema in self.schemas if schema.database == name]
         _refuse_while_used(f'database "{name}"', inside, "Drop its schemas first.")
-        return replace(self, databases=tuple(other for other in self.databases if other != doomed))
+        return self._forgetting({doomed.id}, databases=tuple(other for other in self.databases if other != doomed))
 
     def with_schema(self, schema: Schema) -> Catalog:
         self.database(schema.database)
@@ -283,7 +288,7 @@ class Catalog:
         doomed = self.schema(name, database=database)
         inside = [str(item) for item in self.objects() if (item.database, item.schema) == (database, name)]
         _refuse_while_used(f'schema "{name}"', inside, "Use DROP SCHEMA ... CASCADE to drop the objects in it too.")
-        return replace(self, schemas=tuple(other for other in self.schemas if other != doomed))
+        return self._forgetting({doomed.id}, schemas=tuple(other for other in self.schemas if other != doomed))
 
     def with_user(self, user: User) -> Catalog:
         others = tuple(other for other in self.users if other.id != user.id)
@@ -297,7 +302,35 @@ class Catalog:
         owned += [f'schema "{it.name}"' for it in self.schemas if it.owner == name]
         owned += [str(it) for it in self.objects() if it.owner == name]
         _refuse_while_used(f'user "{name}"', owned, "Give them another owner with ALTER ... OWNER TO, or drop them.")
-        return replace(self, users=tuple(other for other in self.users if other != doomed))
+        return self._forgetting({doomed.id}, users=tuple(other for other in self.users if other != doomed))
+
+    def with_grants(self, *grants: Grant) -> Catalog:
+        """A catalog with these grants; one of the same user, target and privilege takes its place."""
+        keys = {grant.key for grant in grants}
+        return replace(self, grants=frozenset(it for it in self.grants if it.key not in keys) | frozenset(grants))
+
+    def without_grants(self, *grants: Grant) -> Catalog:
+        keys = {grant.key for grant in grants}
+        return replace(self, grants=frozenset(it for it in self.grants if it.key not in keys))
+
+    def with_comment(self, target: int, column: str | None, text: str | None) -> Catalog:
+        """A catalog with this comment in place of any other on the same thing; None removes it."""
+        key = (target, column or "")
+        others = frozenset(it for it in self.comments if it.key != key)
+        return replace(self, comments=others | {Comment(ObjectId(target), column, text)} if text else others)
+
+    def comment(self, target: int, column: str | None = None) -> str | None:
+        key = (target, column or "")
+        return next((it.text for it in self.comments if it.key == key), None)
+
+    def _forgetting(self, gone: set[ObjectId], **changed: Any) -> Catalog:
+        """This catalog with the changed parts, and without grants and comments of what is gone."""
+        return replace(
+            self,
+            grants=frozenset(it for it in self.grants if it.target not in gone and it.user not in gone),
+            comments=frozenset(it for it in self.comments if it.target not in gone),
+            **changed,
+        )
 
     # Dropping
 

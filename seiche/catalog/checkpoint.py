@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import CatalogObject, Database, Schema, User
+from seiche.catalog.objects import CatalogObject, Comment, Database, Grant, Schema, User
 from seiche.errors import InvariantError
 from seiche.model import Base, Epoch, JobId, ObjectId, Pin, RelationId, Segment
 
@@ -64,6 +64,10 @@ class Checkpoint:
     drop_users: frozenset[ObjectId] = frozenset()
     put_objects: tuple[CatalogObject, ...] = ()
     drop_objects: frozenset[ObjectId] = frozenset()
+    put_grants: tuple[Grant, ...] = ()
+    drop_grants: frozenset[tuple[int, int, str]] = frozenset()
+    put_comments: tuple[Comment, ...] = ()
+    drop_comments: frozenset[tuple[int, str]] = frozenset()
     add_segments: tuple[Segment, ...] = ()
     remove_segments: frozenset[str] = frozenset()
     put_bases: tuple[Base, ...] = ()
@@ -94,6 +98,10 @@ class Checkpoint:
             drop_users=_ids(old.users) - _ids(new.users),
             put_objects=_changed(old.objects(), new.objects()),
             drop_objects=frozenset(old.by_id) - frozenset(new.by_id),
+            put_grants=tuple(sorted(new.grants - old.grants, key=_key)),
+            drop_grants=_keys(old.grants) - _keys(new.grants),
+            put_comments=tuple(sorted(new.comments - old.comments, key=_key)),
+            drop_comments=_keys(old.comments) - _keys(new.comments),
         )
 
     def merge(self, later: Checkpoint) -> Checkpoint:
@@ -118,6 +126,10 @@ class Checkpoint:
             drop_users=self.drop_users | later.drop_users,
             put_objects=_replaced(self.put_objects, later.put_objects, _id, gone),
             drop_objects=self.drop_objects | later.drop_objects,
+            put_grants=_replaced(self.put_grants, later.put_grants, _key, later.drop_grants),
+            drop_grants=self.drop_grants | later.drop_grants,
+            put_comments=_replaced(self.put_comments, later.put_comments, _key, later.drop_comments),
+            drop_comments=self.drop_comments | later.drop_comments,
             add_segments=_replaced(
                 [it for it in self.add_segments if it.relation not in gone],
                 later.add_segments,
@@ -153,6 +165,14 @@ class Checkpoint:
 
 def _id(item: Any) -> ObjectId:
     return ObjectId(item.id)
+
+
+def _key(item: Grant | Comment) -> Any:
+    return item.key
+
+
+def _keys(items: Iterable[Grant | Comment]) -> frozenset[Any]:
+    return frozenset(item.key for item in items)
 
 
 def _ids(items: Iterable[Any]) -> frozenset[ObjectId]:

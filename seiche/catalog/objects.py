@@ -107,3 +107,43 @@ class User:
     create_db: bool = False
     create_user: bool = False
     verifier: str | None = field(default=None, repr=False)
+
+
+class Privilege(Enum):
+    """What may be granted; the value is how SQL spells it."""
+
+    SELECT = "SELECT"
+    INSERT = "INSERT"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    CREATE = "CREATE"
+    USAGE = "USAGE"
+    CONNECT = "CONNECT"
+    EXECUTE = "EXECUTE"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A user may do something with an object, a schema or a database; `grantable`: and may allow it to others."""
+
+    user: ObjectId
+    target: ObjectId
+    privilege: Privilege
+    grantable: bool = False
+
+    @property
+    def key(self) -> tuple[int, int, str]:
+        return self.user, self.target, self.privilege.value
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What COMMENT ON said about an object, a schema, a database, or one column of an object."""
+
+    target: ObjectId
+    column: str | None
+    text: str
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.target, self.column or ""

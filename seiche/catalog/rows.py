@@ -20,7 +20,17 @@ from sqlalchemy.sql.dml import Delete, Insert
 from seiche.catalog import tables
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint, Event, VnodeProgress
-from seiche.catalog.objects import CatalogObject, Database, ObjectKind, ObjectStatus, Schema, User
+from seiche.catalog.objects import (
+    CatalogObject,
+    Comment,
+    Database,
+    Grant,
+    ObjectKind,
+    ObjectStatus,
+    Privilege,
+    Schema,
+    User,
+)
 from seiche.errors import InvariantError
 from seiche.model import (
     Base,
@@ -92,8 +102,11 @@ class CheckpointWriter:
             (tables.databases, checkpoint.drop_databases),
         ):
             _delete(connection, tables.grants.c.target_id, ids)
+            _delete(connection, tables.comments.c.target_id, ids)
             _delete(connection, table.c.id, ids)
         _delete(connection, tables.users.c.id, checkpoint.drop_users)
+        _delete_by_key(connection, tables.grants, checkpoint.drop_grants)
+        _delete_by_key(connection, tables.comments, checkpoint.drop_comments)
         _delete(connection, tables.segments.c.path, checkpoint.remove_segments)
         _delete(connection, tables.pins.c.holder, checkpoint.drop_pins)
         _delete(connection, tables.backfill.c.job_id, checkpoint.drop_backfill)
@@ -113,6 +126,27 @@ class CheckpointWriter:
                     "verifier": it.verifier,
                 }
                 for it in checkpoint.put_users
+            ],
+        )
+        self._put(
+            connection,
+            tables.grants,
+            [
+                {
+                    "user_id": it.user,
+                    "target_id": it.target,
+                    "privilege": it.privilege.value,
+                    "grantable": it.grantable,
+                }
+                for it in checkpoint.put_grants
+            ],
+        )
+        self._put(
+            connection,
+            tables.comments,
+            [
+                {"target_id": it.target, "column_name": it.column or "", "comment": it.text}
+                for it in checkpoint.put_comments
             ],
         )
         if not (checkpoint.put_databases or checkpoint.put_schemas or checkpoint.put_objects):
@@ -308,6 +342,14 @@ def _delete(connection: Connection, column: sa.Column[Any], values: Iterable[obj
         connection.execute(_DELETES[column], rows)
 
 
+def _delete_by_key(connection: Connection, table: sa.Table, keys: Iterable[tuple[object, ...]]) -> None:
+    columns = list(table.primary_key.columns)
+    names = [f"key_{column.name}" for column in columns]
+    if rows := [dict(zip(names, key, strict=True)) for key in sorted(keys, key=repr)]:
+        matches = (column == sa.bindparam(name) for column, name in zip(columns, names, strict=True))
+        connection.execute(sa.delete(table).where(*matches), rows)
+
+
 def _append_log(connection: Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     if rows:
         connection.execute(sa.insert(table), rows)
@@ -429,7 +471,15 @@ def _read_catalog(connection: Connection) -> Catalog:
         )
         for it in connection.execute(sa.select(tables.objects))
     }
-    return Catalog(tuple(databases.values()), tuple(schemas.values()), tuple(users.values()), objects)
+    grants = frozenset(
+        Grant(ObjectId(it.user_id), ObjectId(it.target_id), Privilege(it.privilege), it.grantable)
+        for it in connection.execute(sa.select(tables.grants))
+    )
+    comments = frozenset(
+        Comment(ObjectId(it.target_id), it.column_name or None, it.comment)
+        for it in connection.execute(sa.select(tables.comments))
+    )
+    return Catalog(tuple(databases.values()), tuple(schemas.values()), tuple(users.values()), objects, grants, comments)
 
 
 def _to_json(value: Any) -> str:

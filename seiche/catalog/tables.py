@@ -154,6 +154,15 @@ grants = Table(
     Index(None, "target_id"),
 )
 
+# What COMMENT ON said. `column_name` is empty for a comment on the object itself: a key cannot hold NULL.
+comments = Table(
+    PREFIX + "comments",
+    metadata,
+    _key("target_id"),
+    Column("column_name", Text, primary_key=True),
+    Column("comment", Text, nullable=False),
+)
+
 bases = Table(
     PREFIX + "bases",
     metadata,

@@ -43,10 +43,6 @@ class Alter:
                 found = self._movable(statement.kind, statement.name)
                 self._database.catalog.schema(schema)
                 self._change([found], lambda item: _named(item, schema, item.name))
-            case ast.SetOwner(owner):
-                found = self._find(statement.kind, statement.name)
-                name = self._database.catalog.user(owner).name
-                self._change([found], lambda item: replace(item, owner=name))
             case ast.SwapWith(other):
                 self._swap(statement.kind, statement.name, other)
             case ast.SetBackfillRateLimit(value):

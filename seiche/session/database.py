@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
+from seiche.catalog.facts import SessionFact
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
@@ -33,6 +35,7 @@ from seiche.plan.fragments import Fragment, cut
 from seiche.plan.lower import lower
 from seiche.session.jobs import Jobs
 from seiche.session.names import CatalogNames
+from seiche.session.system.evaluate import SystemQueries
 from seiche.sql.bind import Settings, bind_query
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateMaterializedView
@@ -105,6 +108,12 @@ class TableGate:
         self._condition.notify_all()
 
 
+class KnownSession(Protocol):
+    """A session as others see it."""
+
+    def fact(self) -> SessionFact: ...
+
+
 @dataclass(slots=True)
 class Database:
     """Everything that statements work on. Built by the engine."""
@@ -120,6 +129,8 @@ class Database:
     maintenance: Maintenance
     coordinator: Coordinator
     catalog: Catalog
+    system: SystemQueries = field(default_factory=SystemQueries)
+    sessions: MutableMapping[int, KnownSession] = field(default_factory=weakref.WeakValueDictionary)
     jobs: Jobs = field(init=False)
     refreshes: RefreshRunner = field(init=False)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus, Schema, User
+from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, Schema
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
@@ -24,6 +24,7 @@ from seiche.errors import (
     SeicheError,
     UndefinedColumn,
     UndefinedObject,
+    UndefinedSchema,
     nearest,
 )
 from seiche.model import RESERVED_COLUMNS, ROW_ID, Column, JobId, ObjectId, RelationId, RelationSchema
@@ -69,10 +70,17 @@ class CatalogCommand:
 class Ddl:
     """Statements that change what exists, for one session."""
 
-    def __init__(self, database: Database, variables: Variables, wait: Callable[[Future[Any]], Any]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        variables: Variables,
+        wait: Callable[[Future[Any]], Any],
+        user: str = SUPERUSER,
+    ) -> None:
         self._database = database
         self._variables = variables
         self._wait = wait
+        self._user = user  # who owns what is made
 
     # --- tables --------------------------------------------------------------------------------------
 
@@ -179,7 +187,7 @@ class Ddl:
                 f'view "{existing.name}" would lose or change columns that others may use',
                 hint="Columns may only be added at the end. Drop the view and create it again to change them.",
             )
-        return replace(view, id=existing.id)
+        return replace(view, id=existing.id, owner=existing.owner)
 
     def explain(self, statement: ast.CreateMaterializedView) -> tuple[Fragment, ...]:
         """The fragments that a view would have, after the checks of CREATE; internal relations have negative ids."""
@@ -307,6 +315,7 @@ class Ddl:
             "options": dict(statement.options),
             "search_path": list(self._variables.search_path),
             "plan_version": PLAN_VERSION,
+            "background_ddl": self._variables.is_on("background_ddl"),
         }
         view = CatalogObject(
             ObjectId(view_id),
@@ -316,6 +325,7 @@ class Ddl:
             columns=shape.visible,
             relation=shape,
             schema=schema,
+            owner=self._user,
             status=ObjectStatus.CREATING,
             properties=properties,
             dependencies=frozenset(ObjectId(each) for each in names.mentioned),
@@ -330,6 +340,7 @@ class Ddl:
                 columns=each.schema.columns,
                 relation=each.schema,
                 schema=schema,
+                owner=self._user,
                 parent=view.id,
                 created_ms=view.created_ms,
             )
@@ -387,7 +398,10 @@ class Ddl:
             python_functions.register(self._database.runtime.spark, function)
         else:
             check_function(function, names, Settings(timezone="UTC", now_ms=0, strict=True))
-        item = self._object(ObjectKind.FUNCTION, schema, name, text, (), None, {})
+        parameters = tuple(Column(label or "", type_) for label, type_ in function.parameters)
+        signature = (*parameters, Column("", function.returns))
+        properties = {"language": function.language}
+        item = self._object(ObjectKind.FUNCTION, schema, name, text, signature, None, properties)
         item = replace(item, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
         if existing is not None and statement.or_replace:
             readers = [each for each in self._database.catalog.objects() if existing.id in each.dependencies]
@@ -397,35 +411,20 @@ class Ddl:
                     detail=f"{readers[0]} uses it.",
                     hint="Drop them first, or create the function under another name.",
                 )
-            item = replace(item, id=existing.id)
+            item = replace(item, id=existing.id, owner=existing.owner)
         self._change(lambda catalog: catalog.with_objects(item))
         return None
 
-    # --- schemas and users ---------------------------------------------------------------------------
+    # --- schemas -------------------------------------------------------------------------------------
 
     def create_schema(self, statement: ast.CreateSchema) -> str | None:
         name = statement.name.name
         if statement.if_not_exists and self._database.catalog.try_schema(name) is not None:
             return f'schema "{name}" already exists, skipping'
         (number,) = self._database.store.allocate_ids(1)
-        new = Schema(ObjectId(number), "dev", name, statement.owner or "root")
+        new = Schema(ObjectId(number), "dev", name, statement.owner or self._user)
         self._change(lambda catalog: catalog.with_schema(new))
         return None
-
-    def create_user(self, statement: ast.CreateUser) -> None:
-        if statement.password is not None:
-            raise FeatureNotSupported("passwords are not supported yet", hint="Create the user without one.")
-        (number,) = self._database.store.allocate_ids(1)
-        words = set(statement.options)
-        user = User(
-            ObjectId(number),
-            statement.name,
-            superuser="superuser" in words,
-            can_login="nologin" not in words,
-            create_db="createdb" in words,
-            create_user="createuser" in words,
-        )
-        self._change(lambda catalog: catalog.with_user(user))
 
     # --- dropping and renaming -----------------------------------------------------------------------
 
@@ -436,13 +435,6 @@ class Ddl:
             case ast.ObjectKind.SCHEMA:
                 for each in statement.names:
                     self._drop_schema(each.name, statement, notices)
-                return notices
-            case ast.ObjectKind.USER:
-                for each in statement.names:
-                    if statement.if_exists and all(user.name != each.name for user in self._database.catalog.users):
-                        notices.append(f'user "{each.name}" does not exist, skipping')
-                        continue
-                    self._change(lambda catalog, name=each.name: catalog.without_user(name))  # type: ignore[misc]
                 return notices
             case kind if kind in CATALOG_KINDS:
                 wanted = CATALOG_KINDS[kind]
@@ -559,9 +551,17 @@ class Ddl:
         """The name and the schema of something new."""
         if name.database is not None and name.database != "dev":
             raise FeatureNotSupported("objects can only be created in the database of the session")
-        schema = name.schema or self._variables.search_path[0]
-        self._database.catalog.schema(schema)
-        return name.name, schema
+        if name.schema is not None:
+            return name.name, self._database.catalog.schema(name.schema).name
+        path = self._variables.search_path
+        existing = [each for each in path if self._database.catalog.try_schema(each) is not None]
+        if not existing:
+            raise UndefinedSchema(
+                "no schema has been selected to create in",
+                detail="The search path names no schema that exists.",
+                hint="SET search_path TO public.",
+            )
+        return name.name, existing[0]
 
     def _object(
         self,
@@ -584,6 +584,7 @@ class Ddl:
             columns=columns,
             relation=relation,
             schema=schema,
+            owner=self._user,
             properties=properties,
             created_ms=self._database.clock.now_ms(),
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from seiche.catalog.catalog import Catalog, quoted
-from seiche.catalog.objects import DEFAULT_DATABASE, CatalogObject, ObjectKind, ObjectStatus
-from seiche.catalog.system_views import SCHEMA as SYSTEM_SCHEMA
-from seiche.catalog.system_views import SYSTEM_VIEWS, system_view
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.pg_catalog import SCHEMA as PG_CATALOG
+from seiche.catalog.system_views import try_system_view
 from seiche.errors import InvariantError, ObjectNotReady, WrongObjectType
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation
@@ -63,11 +63,10 @@ class CatalogNames:
         self.system: list[str] = []
 
     def relation(self, parts: tuple[str, ...]) -> BoundRelation:
-        in_system = parts[:-1] in ((SYSTEM_SCHEMA,), (DEFAULT_DATABASE, SYSTEM_SCHEMA))
-        if in_system or (len(parts) == 1 and self._is_system(parts[0])):
-            view = system_view(parts[-1])
+        view = try_system_view(parts)
+        if view is not None and (view.schema == PG_CATALOG or not self._is_own(parts)):
             self.system.append(view.name)
-            return BoundRelation(None, view.name, view.columns, None, SYSTEM_SOURCE + view.name)
+            return BoundRelation(None, view.name, view.columns, None, f"{SYSTEM_SOURCE}{view.schema}.{view.name}")
         name = ".".join(quoted(part) for part in parts)
         found = self._catalog.find(parts, search_path=self._search_path)
         self.found[name] = found.id
@@ -86,8 +85,9 @@ class CatalogNames:
             raise InvariantError(f"{found} is not defined by CREATE FUNCTION")
         return user_function(parsed.statement)
 
-    def _is_system(self, name: str) -> bool:
-        return name in SYSTEM_VIEWS and self._catalog.try_find((name,), search_path=self._search_path) is None
+    def _is_own(self, parts: tuple[str, ...]) -> bool:
+        """Whether the user has a relation of that bare name, which goes before one of `rw_catalog`."""
+        return len(parts) == 1 and self._catalog.try_find(parts, search_path=self._search_path) is not None
 
     def _of_view(self, view: CatalogObject) -> CatalogNames:
         """Names as they were when the view was created: its text means the same in every session."""

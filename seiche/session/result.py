@@ -38,6 +38,7 @@ class Result:
     _frame: DataFrame | None = None
     _fetch: Callable[[DataFrame], list[tuple[Any, ...]]] | None = None
     _hold: Callable[[], ExitStack] = ExitStack
+    _as_frame: Callable[[], DataFrame] | None = None  # for rows that did not come from Spark
 
     @property
     def rows(self) -> list[tuple[Any, ...]] | None:
@@ -68,6 +69,8 @@ class Result:
 
     def to_spark(self) -> DataFrame:
         """The query as a Spark frame at the epoch of the statement, its columns named as the query's."""
+        if self._as_frame is not None and self.columns is not None:
+            return self._as_frame().toDF(*(column.name for column in self.columns))
         if self._frame is None or self.columns is None:
             raise DataException("the statement gives no rows", hint="Ask with a SELECT.")
         frame = self._frame.toDF(*(column.name for column in self.columns))

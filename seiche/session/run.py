@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, assert_never
 
@@ -17,9 +18,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
-from seiche.catalog.system_views import Facts, system_view
-from seiche.config import SYSTEM_PARAMETERS
+from seiche.catalog.facts import SessionFact
+from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, Privilege, User
+from seiche.catalog.system_views import SYSTEM_VIEWS
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
@@ -39,6 +40,7 @@ from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.plan import explain
 from seiche.query import open_scope, relation_of, render, typed
 from seiche.session import show
+from seiche.session.administration import Administration
 from seiche.session.alter import Alter
 from seiche.session.copying import CopiedRows
 from seiche.session.cursors import Cursors
@@ -46,9 +48,13 @@ from seiche.session.database import Database
 from seiche.session.ddl import Ddl
 from seiche.session.describe import Description, describe
 from seiche.session.dml import Dml
+from seiche.session.guard import Guard
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
-from seiche.session.result import Piece, Result, RowReader, fetch_rows
+from seiche.session.result import Piece, Result, RowReader, fetch_rows, rows_of
 from seiche.session.streaming import pieces
+from seiche.session.system.ask import Asker
+from seiche.session.system.evaluate import Answer, arrow_of
+from seiche.session.system.observe import observe
 from seiche.session.transaction import Transaction, without_local
 from seiche.session.variables import Variables, find
 from seiche.sql import statements as ast
@@ -62,6 +68,16 @@ from seiche.types import VARCHAR, SqlType
 _sessions = itertools.count(1)
 _POLL_SECONDS = 0.05
 _CANCEL_AGAIN_SECONDS = 0.2
+Administered = (
+    ast.CreateUser
+    | ast.AlterUser
+    | ast.Grant
+    | ast.Revoke
+    | ast.AlterOwner
+    | ast.CommentOn
+    | ast.CreateDatabase
+    | ast.Drop
+)
 NOTICE_SECONDS = 1.0
 T = TypeVar("T")
 
@@ -69,13 +85,20 @@ T = TypeVar("T")
 class Session:
     """One user's conversation. Statements run on the caller's thread; `cancel` may come from another."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, user: str = SUPERUSER) -> None:
         self._database = database
+        self.user = database.catalog.user(user).name
+        self.pid = next(_sessions)
+        self.client: str | None = None  # where it comes from, for others to see
         self.variables = Variables()
         self.cursors = Cursors()
-        self._name = f"session-{next(_sessions)}"
+        self._name = f"session-{self.pid}"
         self._works = 0
         self._depth = 0
+        self._started_ms = database.clock.now_ms()
+        self._statement: tuple[str, int] = ("", self._started_ms)  # what runs or ran last, and since when
+        self._asker = Asker(database, self.pid, self._started_ms)
+        database.sessions[self.pid] = self
         self._cancelled = threading.Event()
         self._timed_out = threading.Event()
         self._running = threading.RLock()
@@ -189,6 +212,7 @@ class Session:
         """Stops the statement that runs now, if any. May be called from any thread, and returns at once."""
         if self._depth:
             self._cancelled.set()
+            self._asker.stop()
             threading.Thread(target=self._cancel_jobs, args=(self._works,), name="cancel", daemon=True).start()
 
     def _cancel_jobs(self, work: int) -> None:
@@ -215,11 +239,19 @@ class Session:
             finally:
                 self._depth -= 1
 
+    def fact(self) -> SessionFact:
+        """The session as `pg_stat_activity` shows it."""
+        query, since = self._statement
+        name = self.variables.get("application_name")
+        active = self._depth > 0
+        return SessionFact(self.pid, self.user, name, self.client, self._started_ms, since, active, query)
+
     def insert(self, name: str, rows: Any) -> int:
         """Inserts a Spark frame, an Arrow table, or rows as tuples or dictionaries; returns how many."""
         with self._working():
             self._begin()
             dml = self._dml()
+            self._guard().check_write(parse_name(name), Privilege.INSERT)
             table = dml.table(parse_name(name))
             if isinstance(rows, DataFrame):
                 return self._translated(lambda: dml.insert_given(table, rows))
@@ -255,6 +287,7 @@ class Session:
     def _one(self, parsed: ast.ParsedStatement) -> Result:
         started = time.perf_counter()
         self._begin()
+        self._statement = (shown_text(parsed), self._database.clock.now_ms())
         self._refuse_if_failed(parsed.statement)
         try:
             result = self._in_transaction(lambda: self._dispatch(parsed.statement, parsed.text))
@@ -305,6 +338,7 @@ class Session:
                 timer.cancel()
 
     def _dispatch(self, statement: ast.Statement, text: str) -> Result:
+        self._guard().check(statement)
         match statement:
             case ast.Select():
                 return self._select(statement)
@@ -333,12 +367,13 @@ class Session:
             case ast.CreateSchema():
                 self._note(self._ddl().create_schema(statement))
                 return Result("CREATE_SCHEMA")
-            case ast.CreateUser():
-                self._ddl().create_user(statement)
-                return Result("CREATE_USER")
-            case ast.CreateDatabase() | ast.CreateIndex() | ast.CommentOn():
-                words = {ast.CreateDatabase: "CREATE DATABASE", ast.CreateIndex: "CREATE INDEX"}
-                raise FeatureNotSupported(f"{words.get(type(statement), 'COMMENT ON')} is not supported yet")
+            case (
+                ast.CreateUser() | ast.AlterUser() | ast.Grant() | ast.Revoke() | ast.AlterOwner() | ast.CommentOn()
+                | ast.CreateDatabase() | ast.Drop(kind=ast.ObjectKind.USER | ast.ObjectKind.DATABASE)
+            ):  # fmt: skip
+                return self._administer(statement)
+            case ast.CreateIndex():
+                raise FeatureNotSupported("CREATE INDEX is not supported yet")
             case ast.Drop():
                 for notice in self._ddl().drop(statement):
                     self._note(notice)
@@ -421,6 +456,9 @@ class Session:
     # --- queries -------------------------------------------------------------------------------------
 
     def _select(self, statement: ast.Select) -> Result:
+        answered = self._asker.ask(statement.query.tree, self._me(), self.variables)
+        if answered is not None:
+            return self._answered(*answered)
         bound = self._bound(statement)
         held = self._hold()
         epoch = self._read_epoch(bound)
@@ -441,6 +479,23 @@ class Session:
         weakref.finalize(result, held.close)
         return result
 
+    def _answered(self, answer: Answer, changes: Mapping[str, str]) -> Result:
+        """The answer to a question about the system, as a result."""
+        for name, value in changes.items():
+            self.variables = self.variables.with_value(name, value)
+        rows = rows_of(answer.table.to_pydict().values(), answer.table.num_rows)
+        spark = self._database.runtime.spark
+        return Result(
+            f"SELECT {len(rows)}",
+            answer.columns,
+            epoch=self._database.runtime.versions.committed_epoch,
+            _rows=rows,
+            _as_frame=lambda: spark.createDataFrame(answer.table),
+        )
+
+    def _me(self) -> User:
+        return self._database.catalog.user(self.user)
+
     def _hold(self) -> ExitStack:
         """Keeps every file that is registered now, until it is closed."""
         held = ExitStack()
@@ -451,7 +506,12 @@ class Session:
         names = CatalogNames(self._database.catalog, self.variables.search_path, progress=self._database.jobs.progress)
         timezone, now_ms = self.variables.get("timezone"), self._database.clock.now_ms()
         settings = Settings(timezone=timezone, now_ms=now_ms, strict=True, parameters=self._parameters)
-        return bind_query(statement.query.tree, names, settings)
+        return bind_query(statement.query.tree, names, replace(settings, user=self.user, schema=self._schema()))
+
+    def _schema(self) -> str | None:
+        """Where something new would go: the first schema of the search path that exists."""
+        catalog = self._database.catalog
+        return next((name for name in self.variables.search_path if catalog.try_schema(name) is not None), None)
 
     def _read_epoch(self, bound: BoundQuery) -> Epoch:
         asked = self.variables.integer("query_epoch")
@@ -491,21 +551,9 @@ class Session:
             return typed(scope.sql(render(bound.ast, view_of)), bound)
 
     def _system_frame(self, name: str) -> DataFrame:
-        view = system_view(name)
-        database = self._database
-        settings = {each.name: str(getattr(database.config, each.name)) for each in SYSTEM_PARAMETERS}
-        catalog = database.catalog
-        creating = {
-            each.id: database.jobs.progress(each.id) or "Stopped"
-            for each in catalog.objects(ObjectKind.MATERIALIZED_VIEW)
-            if each.status is ObjectStatus.CREATING
-        }
-        refreshes = tuple(each for each in database.refreshes.facts() if each.id in catalog.by_id)
-        facts = Facts(catalog, settings, database.store.events(1000), creating, refreshes)
-        schema = pa.schema([pa.field(column.name, column.type.arrow) for column in view.columns])
-        values = list(zip(*view.rows(facts), strict=True)) or [() for _ in view.columns]
-        arrays = [pa.array(each, field.type) for each, field in zip(values, schema, strict=True)]
-        return database.runtime.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
+        schema, _, view = name.partition(".")
+        rows = arrow_of(SYSTEM_VIEWS[schema, view], observe(self._database, self.variables))
+        return self._database.runtime.spark.createDataFrame(rows)
 
     def _fetch(self, frame: DataFrame) -> list[tuple[Any, ...]]:
         with self._working():
@@ -550,7 +598,41 @@ class Session:
         if self._transaction is not None:
             self._transaction.refuse_if_read_only("a definition")
             self._note("a definition takes effect at once, and stays if the transaction is rolled back")
-        return Ddl(self._database, self.variables, self._wait)
+        return Ddl(self._database, self.variables, self._wait, self.user)
+
+    def _guard(self) -> Guard:
+        return Guard(self._database.catalog, self._me(), self.variables.search_path)
+
+    def _administer(self, statement: Administered) -> Result:
+        administration = Administration(self._database, self._me(), self.variables, self._wait)
+        match statement:
+            case ast.CreateUser():
+                administration.create_user(statement)
+                return Result("CREATE_USER")
+            case ast.AlterUser():
+                administration.alter_user(statement)
+                return Result("UPDATE_USER")
+            case ast.Grant():
+                administration.grant(statement)
+                return Result("GRANT_PRIVILEGE")
+            case ast.Revoke():
+                administration.revoke(statement)
+                return Result("REVOKE_PRIVILEGE")
+            case ast.AlterOwner():
+                administration.alter_owner(statement)
+                return Result("ALTER_" + statement.kind.name)
+            case ast.CommentOn():
+                administration.comment(statement)
+                return Result("COMMENT")
+            case ast.CreateDatabase():
+                self._note(administration.create_database(statement))
+                return Result("CREATE_DATABASE")
+            case ast.Drop():
+                users = statement.kind is ast.ObjectKind.USER
+                drop = administration.drop_users if users else administration.drop_databases
+                for notice in drop(statement):
+                    self._note(notice)
+                return Result("DROP_" + statement.kind.name)
 
     def _alter(self) -> Alter:
         return Alter(self._database, self.variables, self._wait)
@@ -769,6 +851,17 @@ class Session:
             raise QueryCanceled("canceling statement due to user request")
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise QueryCanceled("canceling statement due to statement timeout")
+
+
+def shown_text(parsed: ast.ParsedStatement) -> str:
+    """A statement as others may see it: without the password that it may hold."""
+    match parsed.statement:
+        case ast.CreateUser(name):
+            return f"CREATE USER {ast.quote_name(name)}"
+        case ast.AlterUser(name):
+            return f"ALTER USER {ast.quote_name(name)}"
+        case _:
+            return parsed.text
 
 
 def replace_result(result: Result, notices: tuple[str, ...], seconds: float) -> Result:

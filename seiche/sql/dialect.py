@@ -24,6 +24,14 @@ class Seiche(RisingWave):
 
     INDEX_OFFSET = 0
 
+    class Tokenizer(RisingWave.Tokenizer):
+        # `oid` and its kin are names of types like any other: sqlglot's own kind of node knows no arrays of them.
+        KEYWORDS = {
+            word: kind
+            for word, kind in RisingWave.Tokenizer.KEYWORDS.items()
+            if kind is not TokenType.OBJECT_IDENTIFIER
+        }
+
     class Parser(RisingWaveParser):
         FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
         FUNCTION_PARSERS = {name: parser for name, parser in RisingWaveParser.FUNCTION_PARSERS.items() if name in _KEPT}

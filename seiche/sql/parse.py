@@ -18,7 +18,7 @@ from typing import TypeVar
 from sqlglot.tokenizer_core import Token, TokenType
 
 from seiche.errors import FeatureNotSupported, InvalidParameter, nearest
-from seiche.sql.grammar import conversation, definitions, jobs, rows, session
+from seiche.sql.grammar import access, conversation, definitions, jobs, rows, session
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
@@ -100,8 +100,6 @@ _EXPLAIN_FLAGS = frozenset(
 _NOT_OFFERED: dict[str, str | None] = {
     "truncate": "Use DELETE FROM without a WHERE.",
     "merge": "Use INSERT: a repeated primary key overwrites the row.",
-    "grant": None,
-    "revoke": None,
     "prepare": None,
     "execute": None,
     "vacuum": None,
@@ -188,6 +186,8 @@ _VERBS: dict[str, Callable[[Cursor], Statement]] = {
     "drop": definitions.drop,
     "alter": definitions.alter,
     "comment": definitions.comment,
+    "grant": access.grant,
+    "revoke": access.revoke,
     "insert": rows.insert,
     "update": rows.update,
     "delete": rows.delete,

@@ -459,7 +459,7 @@ class QueryBinder:
                 case exp.Dot() if isinstance(node.expression, exp.Star):
                     named += self._fields(binder.bind(node.this))
                 case _:
-                    named.append((_output_name(node), binder.bind(node)))
+                    named.append((output_name(node), binder.bind(node)))
         taken: set[str] = set()
         projections: list[exp.Expr] = []
         columns: list[OutputColumn] = []
@@ -1152,7 +1152,7 @@ def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
     return node.walk(prune=lambda part: isinstance(part, exp.Query))
 
 
-def _output_name(node: exp.Expr) -> str:
+def output_name(node: exp.Expr) -> str:
     """The name PostgreSQL gives a column of a result."""
     match node:
         case exp.Alias():
@@ -1160,27 +1160,29 @@ def _output_name(node: exp.Expr) -> str:
         case exp.Column() | exp.Dot():
             return str(node.name)
         case exp.Paren():
-            return _output_name(node.this)
+            return output_name(node.this)
         case exp.Cast():
-            inner = _output_name(node.this)
+            inner = output_name(node.this)
             return inner if inner != "?column?" else _type_word(node.args["to"])
         case exp.Subquery():
             query = node.unnest()
             if isinstance(query, exp.Select) and len(query.expressions) == 1:
-                return _output_name(query.expressions[0])
+                return output_name(query.expressions[0])
             return "?column?"
         case exp.Case():
             default = node.args.get("default")
-            named = _output_name(default) if default is not None else "?column?"
-            return named if isinstance(default, exp.Column) else "case"
+            while isinstance(default, exp.Paren | exp.Cast):
+                default = default.this
+            named = output_name(default) if default is not None else "?column?"
+            return "case" if named == "?column?" or isinstance(default, exp.Case | exp.Boolean) else named
         case exp.Window() | exp.Filter() | exp.WithinGroup() | exp.IgnoreNulls():
-            return _output_name(node.this)
+            return output_name(node.this)
         case exp.Exists():
             return "exists"
         case exp.Array():
             return "array"
         case exp.Bracket():
-            return _output_name(node.this)
+            return output_name(node.this)
         case exp.AtTimeZone():
             return "timezone"
         case exp.Interval():

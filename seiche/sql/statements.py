@@ -245,6 +245,60 @@ class CreateUser:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterUser:
+    """`options` as for CREATE USER. `sets_password` tells PASSWORD NULL from no PASSWORD at all."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    password: str | None = field(default=None, repr=False)
+    sets_password: bool = False
+    new_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GrantTarget:
+    """What GRANT and REVOKE are about: objects by name, or all of a kind in schemas (`whole_schemas`).
+
+    `explicit` says that the kind was written; ON without one means any relation.
+    """
+
+    kind: ObjectKind
+    names: tuple[ObjectName, ...]
+    whole_schemas: bool = False
+    explicit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """`privileges` in lower case, empty for ALL."""
+
+    privileges: tuple[str, ...]
+    target: GrantTarget
+    users: tuple[str, ...]
+    grant_option: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """`option_only` takes away the right to grant on, and leaves the privilege."""
+
+    privileges: tuple[str, ...]
+    target: GrantTarget
+    users: tuple[str, ...]
+    option_only: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterOwner:
+    """ALTER ... OWNER TO."""
+
+    kind: ObjectKind
+    name: ObjectName
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     kind: ObjectKind
     names: tuple[ObjectName, ...]
@@ -352,11 +406,6 @@ class SetSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class SetOwner:
-    owner: str
-
-
-@dataclass(frozen=True, slots=True)
 class SwapWith:
     """Two objects exchange their names. Whatever reads them goes on reading the same rows."""
 
@@ -379,7 +428,7 @@ class SetOptions:
 class AlterRelation:
     kind: ObjectKind
     name: ObjectName
-    action: SetSchema | SetOwner | SwapWith | SetBackfillRateLimit | SetOptions
+    action: SetSchema | SwapWith | SetBackfillRateLimit | SetOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -616,6 +665,10 @@ Statement = (
     | CreateSchema
     | CreateDatabase
     | CreateUser
+    | AlterUser
+    | Grant
+    | Revoke
+    | AlterOwner
     | Drop
     | Rename
     | CommentOn

@@ -88,6 +88,7 @@ def read_tree(text: str, tokens: Sequence[Token], into: type[exp.Expr] | None, f
     if not tokens:
         raise syntax_error(text, following)
     _refuse_leniency(text, tokens, following)
+    tokens = [_as_label(token, tokens[index - 1] if index else None) for index, token in enumerate(tokens)]
     parser = _TreeParser(dialect=DIALECT, error_level=ErrorLevel.IMMEDIATE)
     try:
         trees = parser.parse(list(tokens), text) if into is None else parser.parse_into(into, list(tokens), text)
@@ -108,6 +109,13 @@ def read_tree(text: str, tokens: Sequence[Token], into: type[exp.Expr] | None, f
         _refuse_foreign(text, tokens, node)
     folded: exp.Expr = normalize_identifiers(tree, dialect=DIALECT)
     return folded
+
+
+def _as_label(token: Token, before: Token | None) -> Token:
+    """The word SELECT after AS is the name of a column, as any word is there."""
+    if token.token_type is not TokenType.SELECT or before is None or before.token_type is not TokenType.ALIAS:
+        return token
+    return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end)
 
 
 def _can_be_indexed(token: Token) -> bool:

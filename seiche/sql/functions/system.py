@@ -1,19 +1,25 @@
-"""Functions about the session and the server."""
+"""Functions about the session and the server, where a query reads the user's relations.
+
+Queries about nothing but the system are answered elsewhere (`seiche.session.system`), with many more functions.
+"""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from seiche.sql.functions.registry import Any_, Maker, function
-from seiche.sql.nodes import Settings, binary, call, case, integer, is_null, not_null, text, type_of, typed
+from seiche.sql.nodes import Settings, binary, call, case, integer, is_null, not_null, null, text, type_of, typed
 from seiche.types import INTEGER, VARCHAR
 
 Nodes = list[exp.Expr]
 
+# Clients take the leading number for the version of PostgreSQL whose catalogs they may ask for.
+VERSION = "PostgreSQL 13.14.0-Seiche"
+
 
 @function("version")
 def _version(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return text("PostgreSQL 15.0-Seiche")
+    return text(VERSION)
 
 
 @function("current_database", "current_catalog")
@@ -23,7 +29,12 @@ def _current_database(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 @function("current_schema")
 def _current_schema(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return text("public")
+    return text(settings.schema) if settings.schema is not None else null(VARCHAR)
+
+
+@function("current_user")
+def _current_user(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return text(settings.user)
 
 
 @function("pg_typeof", takes=[Any_.VALUE])

@@ -5,19 +5,20 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from seiche.errors import FeatureNotSupported, SyntaxError_, nearest
+from seiche.sql.grammar.access import alter_user, create_user
 from seiche.sql.grammar.create_function import create_function
 from seiche.sql.grammar.create_table import create_table
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.jobs import alter_relation
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
+    AlterOwner,
     AlterSystemSet,
     CommentOn,
     CreateDatabase,
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
-    CreateUser,
     CreateView,
     Drop,
     IndexColumn,
@@ -35,20 +36,6 @@ _RENAMED = (
     ObjectKind.INDEX,
     ObjectKind.SOURCE,
     ObjectKind.SINK,
-)
-_USER_FLAGS = frozenset(
-    {
-        "superuser",
-        "nosuperuser",
-        "createdb",
-        "nocreatedb",
-        "createuser",
-        "nocreateuser",
-        "login",
-        "nologin",
-        "inherit",
-        "noinherit",
-    }
 )
 
 
@@ -76,7 +63,7 @@ def create(cursor: Cursor) -> Statement:
             return _create_database(cursor)
         case "user" | "role":
             cursor.index += 1
-            return _create_user(cursor)
+            return create_user(cursor)
         case "index":
             cursor.index += 1
             return _create_index(cursor)
@@ -134,23 +121,6 @@ def _create_database(cursor: Cursor) -> CreateDatabase:
         cursor.accept_symbol(TokenType.EQ)
         owner = cursor.name()
     return CreateDatabase(name, if_not_exists, owner)
-
-
-def _create_user(cursor: Cursor) -> CreateUser:
-    name = cursor.name()
-    cursor.accept("with")
-    flags: list[str] = []
-    password: str | None = None
-    while cursor.peek() is not None:
-        word = cursor.word()
-        if word in _USER_FLAGS:
-            cursor.index += 1
-            flags.append(word)
-        elif cursor.accept("password") or cursor.accept("encrypted", "password"):
-            password = None if cursor.accept("null") else cursor.string()
-        else:
-            raise cursor.error(hint=nearest(word, (*_USER_FLAGS, "password")))
-    return CreateUser(name, tuple(flags), password)
 
 
 def _create_index(cursor: Cursor) -> CreateIndex:
@@ -218,7 +188,11 @@ def alter(cursor: Cursor) -> Statement:
         return AlterSystemSet(name, cursor.setting())
     position = cursor.position()
     kind = cursor.kind()
+    if kind is ObjectKind.USER:
+        return alter_user(cursor)
     name_of = cursor.object_name()
+    if cursor.accept("owner", "to"):
+        return AlterOwner(kind, name_of, cursor.name())
     if kind in _RENAMED and cursor.accept("rename", "to"):
         return Rename(kind, name_of, cursor.name())
     altered = alter_relation(cursor, kind, name_of)

@@ -10,7 +10,6 @@ from seiche.sql.statements import (
     RefreshView,
     SetBackfillRateLimit,
     SetOptions,
-    SetOwner,
     SetSchema,
     SwapWith,
     Wait,
@@ -24,8 +23,6 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
     if kind in _MOVED:
         if cursor.accept("set", "schema"):
             return AlterRelation(kind, name, SetSchema(cursor.name()))
-        if cursor.accept("owner", "to"):
-            return AlterRelation(kind, name, SetOwner(cursor.name()))
         if cursor.accept("swap", "with"):
             return AlterRelation(kind, name, SwapWith(cursor.object_name()))
     if kind is ObjectKind.MATERIALIZED_VIEW:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.system_views import Refreshed
+from seiche.catalog.facts import Refreshed
 from seiche.epoch.barrier import BarrierKind
 from seiche.errors import CommitOutcomeUnknown, InvariantError, QueryCanceled, SeicheError
 from seiche.model import Epoch, JobId, ObjectId, Pin, RelationId, physical_ms

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from seiche.catalog.checkpoint import Event
-from seiche.catalog.system_views import SYSTEM_VIEWS, Facts, Refreshed, system_view
+from seiche.catalog.facts import BackfillFact, Facts, Refreshed
+from seiche.catalog.system_views import SYSTEM_VIEWS, system_view
 from seiche.errors import UndefinedTable
 from tests.unit.catalog.contract import ARRIVALS, BUSY, SHIPS, STATE, harbour
 
@@ -15,19 +16,25 @@ FACTS = Facts(
     harbour(),
     {"checkpoint_frequency": "1", "barrier_interval_ms": "1000"},
     (Event(1000, "recovery", {"epoch": 5}),),
-    {BUSY: "Snapshot [41.20% (412/1000)]"},
-    (Refreshed(BUSY, "BatchRefresh Idle", 5, 1200, 3, 40, None),),
+    backfills=(BackfillFact(BUSY, "CREATE MATERIALIZED VIEW busy", "Snapshot [41.20% (412/1000)]", 1000),),
+    refreshes=(Refreshed(BUSY, "BatchRefresh Idle", 5, 1200, 3, 40, None),),
 )
 
 
 def shown(name: str) -> list[dict[str, object]]:
-    view = system_view(name)
+    view = system_view("rw_catalog", name)
     return [dict(zip([column.name for column in view.columns], row, strict=True)) for row in view.rows(FACTS)]
 
 
 def test_every_view_has_rows_as_wide_as_its_columns() -> None:
-    for name in SYSTEM_VIEWS:
-        assert shown(name), name
+    for view in SYSTEM_VIEWS.values():
+        assert all(len(row) == len(view.columns) for row in view.rows(FACTS)), view.name
+
+
+def test_no_two_relations_of_pg_class_share_an_oid() -> None:
+    view = system_view("pg_catalog", "pg_class")
+    oids = [row[0] for row in view.rows(FACTS)]
+    assert len(set(oids)) == len(oids)
 
 
 def test_tables_and_views_are_listed_with_their_ids_and_definitions() -> None:
@@ -36,8 +43,8 @@ def test_tables_and_views_are_listed_with_their_ids_and_definitions() -> None:
         (ARRIVALS, "arrivals", False),
     ]
     (busy,) = shown("rw_materialized_views")
-    assert (busy["id"], busy["status"], busy["schema_id"], busy["owner"]) == (BUSY, "creating", 2, 3)
-    assert busy["created_at"] == datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=UTC)
+    assert (busy["id"], busy["status"], busy["schema_id"], busy["owner"]) == (BUSY, "CREATING", 2, 3)
+    assert busy["initialized_at"] == datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=UTC)
 
 
 def test_relations_tell_their_kind() -> None:
@@ -45,7 +52,7 @@ def test_relations_tell_their_kind() -> None:
         SHIPS: "table",
         ARRIVALS: "table",
         BUSY: "materialized view",
-        STATE: "internal relation",
+        STATE: "internal table",
     }
 
 
@@ -67,15 +74,15 @@ def test_dependencies_parameters_users_schemas_and_events_are_listed() -> None:
     assert shown("rw_depend") == [{"objid": BUSY, "refobjid": SHIPS}, {"objid": BUSY, "refobjid": ARRIVALS}]
     assert [row["name"] for row in shown("rw_system_parameters")] == ["barrier_interval_ms", "checkpoint_frequency"]
     assert [(row["name"], row["is_super"]) for row in shown("rw_users")] == [("root", True), ("postgres", True)]
-    assert shown("rw_schemas") == [{"id": 2, "name": "public", "owner": 3}]
-    assert shown("rw_event_logs") == [
-        {"timestamp": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "event_type": "recovery", "info": '{"epoch":5}'}
-    ]
+    assert shown("rw_schemas") == [{"id": 2, "name": "public", "owner": 3, "acl": []}]
+    (event,) = shown("rw_event_logs")
+    assert event["timestamp"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+    assert (event["event_type"], event["info"]) == ("recovery", '{"epoch":5}')
 
 
 def test_an_unknown_view_suggests_the_nearest() -> None:
     with pytest.raises(UndefinedTable, match='relation "rw_catalog.rw_table" does not exist') as caught:
-        system_view("rw_table")
+        system_view("rw_catalog", "rw_table")
     assert caught.value.hint == 'Perhaps you meant "rw_tables".'
 
 

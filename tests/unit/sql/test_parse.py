@@ -22,7 +22,9 @@ from seiche.errors import (
 )
 from seiche.sql.parse import parse, parse_expression, parse_name, parse_query, parse_type, split
 from seiche.sql.statements import (
+    AlterOwner,
     AlterSystemSet,
+    AlterUser,
     Assignment,
     Begin,
     CancelJobs,
@@ -44,6 +46,8 @@ from seiche.sql.statements import (
     Explain,
     ExplainFormat,
     Flush,
+    Grant,
+    GrantTarget,
     IndexColumn,
     Insert,
     Listing,
@@ -52,6 +56,7 @@ from seiche.sql.statements import (
     Recover,
     Rename,
     ResetAll,
+    Revoke,
     Rollback,
     Select,
     SetVariable,
@@ -165,6 +170,19 @@ DEFINITIONS: dict[str, Statement] = {
     "DROP SOURCE s": Drop(ObjectKind.SOURCE, (name("s"),)),
     "ALTER TABLE ships RENAME TO vessels": Rename(ObjectKind.TABLE, name("ships"), "vessels"),
     "ALTER MATERIALIZED VIEW m RENAME TO n": Rename(ObjectKind.MATERIALIZED_VIEW, name("m"), "n"),
+    "ALTER USER pilot WITH PASSWORD NULL": AlterUser("pilot", (), None, True),
+    "ALTER ROLE pilot CREATEROLE NOLOGIN": AlterUser("pilot", ("createuser", "nologin")),
+    "ALTER USER pilot RENAME TO captain": AlterUser("pilot", new_name="captain"),
+    "GRANT SELECT, INSERT ON ships TO pilot, ada WITH GRANT OPTION": Grant(
+        ("select", "insert"), GrantTarget(ObjectKind.TABLE, (name("ships"),)), ("pilot", "ada"), True
+    ),
+    "GRANT ALL PRIVILEGES ON ALL MATERIALIZED VIEWS IN SCHEMA port TO pilot": Grant(
+        (), GrantTarget(ObjectKind.MATERIALIZED_VIEW, (name("port"),), True, True), ("pilot",)
+    ),
+    "REVOKE GRANT OPTION FOR usage ON SCHEMA port FROM pilot CASCADE": Revoke(
+        ("usage",), GrantTarget(ObjectKind.SCHEMA, (name("port"),), False, True), ("pilot",), True, True
+    ),
+    "ALTER MATERIALIZED VIEW visits OWNER TO pilot": AlterOwner(ObjectKind.MATERIALIZED_VIEW, name("visits"), "pilot"),
     "COMMENT ON TABLE ships IS 'all of them'": CommentOn(ObjectKind.TABLE, name("ships"), None, "all of them"),
     "COMMENT ON COLUMN s.ships.id IS NULL": CommentOn(ObjectKind.TABLE, name("s", "ships"), "id", None),
 }
@@ -650,8 +668,10 @@ def test_a_likely_slip_gets_a_hint(text: str, hint: str) -> None:
         ("WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a", "DELETE inside WITH is not supported"),
         ("SELECT 1 INTO t", "SELECT INTO is not supported"),
         ("TRUNCATE t", "TRUNCATE is not supported"),
-        ("GRANT SELECT ON t TO pilot", "GRANT is not supported"),
         ("COMMIT AND CHAIN", "AND CHAIN is not supported"),
+        ("GRANT SELECT ON t TO PUBLIC", "PUBLIC is not supported"),
+        ("GRANT SELECT (imo) ON ships TO pilot", "a privilege on single columns is not supported"),
+        ("GRANT pilots TO ada", "membership in roles is not supported"),
     ],
 )
 def test_what_is_known_but_not_offered_is_named(text: str, message: str) -> None:

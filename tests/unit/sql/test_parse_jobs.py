@@ -28,7 +28,6 @@ def name(*parts: str) -> ast.ObjectName:
         ("SET BACKFILL_RATE_LIMIT TO -1", ast.SetBackfillRateLimit("-1")),
         ("set backfill_rate_limit to default", ast.SetBackfillRateLimit(None)),
         ("SET SCHEMA north", ast.SetSchema("north")),
-        ("OWNER TO pilot", ast.SetOwner("pilot")),
         ("SWAP WITH north.b", ast.SwapWith(name("north", "b"))),
         ("SET (refresh.interval.sec = 5)", ast.SetOptions((("refresh.interval.sec", "5"),))),
     ],

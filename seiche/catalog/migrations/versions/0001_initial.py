@@ -104,6 +104,13 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_seiche_grants_target_id"), "seiche_grants", ["target_id"], unique=False)
     op.create_table(
+        "seiche_comments",
+        sa.Column("target_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("column_name", sa.Text(), nullable=False),
+        sa.Column("comment", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("target_id", "column_name", name=op.f("pk_seiche_comments")),
+    )
+    op.create_table(
         "seiche_schemas",
         sa.Column("id", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("database_id", sa.BigInteger(), nullable=False),

@@ -1,0 +1,116 @@
+"""Who may do what: questions to the catalog's owners and grants.
+
+A superuser may anything. The owner of an object may anything with it, and so may the owner of its schema or database
+drop it. Everybody may use the schema `public` and connect to a database; all else has to be granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.objects import (
+    DEFAULT_SCHEMA,
+    CatalogObject,
+    Database,
+    Grant,
+    ObjectKind,
+    Privilege,
+    Schema,
+    User,
+)
+
+Target = CatalogObject | Schema | Database
+
+_LETTERS = {
+    Privilege.INSERT: "a",
+    Privilege.SELECT: "r",
+    Privilege.UPDATE: "w",
+    Privilege.DELETE: "d",
+    Privilege.EXECUTE: "X",
+    Privilege.USAGE: "U",
+    Privilege.CREATE: "C",
+    Privilege.CONNECT: "c",
+}
+_READ = (Privilege.SELECT,)
+_OF_KINDS = {
+    ObjectKind.TABLE: (Privilege.SELECT, Privilege.INSERT, Privilege.UPDATE, Privilege.DELETE),
+    ObjectKind.SOURCE: _READ,
+    ObjectKind.VIEW: _READ,
+    ObjectKind.MATERIALIZED_VIEW: _READ,
+    ObjectKind.INDEX: _READ,
+    ObjectKind.SINK: _READ,
+    ObjectKind.SUBSCRIPTION: _READ,
+    ObjectKind.INTERNAL: (),
+    ObjectKind.FUNCTION: (Privilege.EXECUTE,),
+}
+
+
+def privileges_of(target: Target) -> tuple[Privilege, ...]:
+    """What can be granted on it, in the order of PostgreSQL's documents."""
+    match target:
+        case CatalogObject():
+            return _OF_KINDS[target.kind]
+        case Schema():
+            return Privilege.USAGE, Privilege.CREATE
+        case Database():
+            return Privilege.CONNECT, Privilege.CREATE
+
+
+def may(catalog: Catalog, user: User, privilege: Privilege, target: Target) -> bool:
+    """Whether the user may do this with the target."""
+    if user.superuser or target.owner == user.name:
+        return True
+    if privilege is Privilege.CONNECT:
+        return True
+    if privilege is Privilege.USAGE and isinstance(target, Schema) and target.name == DEFAULT_SCHEMA:
+        return True
+    return _granted(catalog, user, privilege, target) is not None
+
+
+def may_grant(catalog: Catalog, user: User, privilege: Privilege, target: Target) -> bool:
+    """Whether the user may allow it to others."""
+    if user.superuser or target.owner == user.name:
+        return True
+    grant = _granted(catalog, user, privilege, target)
+    return grant is not None and grant.grantable
+
+
+def owns(catalog: Catalog, user: User, target: Target) -> bool:
+    """Whether the user may alter and drop the target."""
+    if user.superuser or target.owner == user.name:
+        return True
+    match target:
+        case CatalogObject():
+            return catalog.schema(target.schema, database=target.database).owner == user.name
+        case Schema():
+            return catalog.database(target.database).owner == user.name
+        case Database():
+            return False
+
+
+def access_list(catalog: Catalog, target: int, owner: str) -> list[str] | None:
+    """Who may do what, in PostgreSQL's form `user=letters/grantor`; None where only the owner may anything."""
+    names = {it.id: it.name for it in catalog.users}
+    held: dict[str, list[Grant]] = {}
+    for grant in catalog.grants:
+        if grant.target == target:
+            held.setdefault(names[grant.user], []).append(grant)
+    if not held:
+        return None
+    order = list(_LETTERS)
+    shown = []
+    for user in sorted(held):
+        grants = sorted(held[user], key=lambda it: order.index(it.privilege))
+        letters = "".join(_LETTERS[it.privilege] + ("*" if it.grantable else "") for it in grants)
+        shown.append(f"{user}={letters}/{owner}")
+    return shown
+
+
+def _granted(catalog: Catalog, user: User, privilege: Privilege, target: Target) -> Grant | None:
+    wanted = (user.id, target.id, privilege.value)
+    return _first(grant for grant in catalog.grants if grant.key == wanted)
+
+
+def _first(grants: Iterable[Grant]) -> Grant | None:
+    return next(iter(grants), None)

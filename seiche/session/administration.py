@@ -1,0 +1,313 @@
+"""Users, grants, owners, comments and databases: definitions that touch neither rows nor jobs.
+
+Each statement makes a new catalog, which becomes true at a barrier. The passwords that CREATE and ALTER USER bring are
+turned into verifiers before anything else sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+from seiche.catalog import access
+from seiche.catalog.access import Target
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.objects import CatalogObject, Grant, ObjectKind, Privilege, Schema, User
+from seiche.catalog.objects import Database as DatabaseEntry
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.checkpoint import Effect
+from seiche.epoch.graph import Graph
+from seiche.errors import (
+    DependentObjects,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidDefinition,
+    UndefinedColumn,
+    nearest,
+)
+from seiche.model import ObjectId
+from seiche.session.database import Database
+from seiche.session.passwords import verifier_of
+from seiche.session.variables import Variables
+from seiche.sql import statements as ast
+
+_KINDS = {
+    ast.ObjectKind.TABLE: ObjectKind.TABLE,
+    ast.ObjectKind.VIEW: ObjectKind.VIEW,
+    ast.ObjectKind.MATERIALIZED_VIEW: ObjectKind.MATERIALIZED_VIEW,
+    ast.ObjectKind.INDEX: ObjectKind.INDEX,
+    ast.ObjectKind.SOURCE: ObjectKind.SOURCE,
+    ast.ObjectKind.SINK: ObjectKind.SINK,
+    ast.ObjectKind.FUNCTION: ObjectKind.FUNCTION,
+    ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
+}
+_RELATIONS = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SOURCE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A command that makes a new catalog and leaves jobs alone."""
+
+    database: Database
+    change: Callable[[Catalog], Catalog]
+
+    def apply(self, graph: Graph, barrier: Barrier) -> Effect:
+        new = self.change(self.database.catalog_at(barrier))
+        part, publish = self.database.change_catalog(barrier, new)
+        return Effect(graph, part, None, publish)
+
+
+class Administration:
+    """These statements for one session."""
+
+    def __init__(
+        self, database: Database, user: User, variables: Variables, wait: Callable[[Future[Any]], Any]
+    ) -> None:
+        self._database = database
+        self._user = user
+        self._variables = variables
+        self._wait = wait
+
+    # --- users ---------------------------------------------------------------------------------------
+
+    def create_user(self, statement: ast.CreateUser) -> None:
+        self._database.catalog.with_user(User(ObjectId(0), statement.name))  # a name that is taken is told at once
+        verifier = verifier_of(statement.password) if statement.password is not None else None
+        user = _with_options(User(self._new_id(), statement.name, verifier=verifier), statement.options)
+        self._change(lambda catalog: catalog.with_user(user))
+
+    def alter_user(self, statement: ast.AlterUser) -> None:
+        verifier = verifier_of(statement.password) if statement.password is not None else None
+
+        def change(catalog: Catalog) -> Catalog:
+            user = _with_options(catalog.user(statement.name), statement.options)
+            if statement.sets_password:
+                user = replace(user, verifier=verifier)
+            if statement.new_name is None:
+                return catalog.with_user(user)
+            return _renamed_user(catalog, user, statement.new_name)
+
+        if statement.new_name is not None and statement.name == self._user.name:
+            raise FeatureNotSupported("session user cannot be renamed", hint="Rename it as another user.")
+        self._change(change)
+
+    def drop_users(self, statement: ast.Drop) -> list[str]:
+        """Drops users; notices for those that were not there."""
+        notices = []
+        for name in (each.name for each in statement.names):
+            if statement.if_exists and all(user.name != name for user in self._database.catalog.users):
+                notices.append(f'user "{name}" does not exist, skipping')
+                continue
+            if name == self._user.name:
+                raise DependentObjects("current user cannot be dropped", hint="Drop it as another user.")
+            self._change(lambda catalog, name=name: catalog.without_user(name))  # type: ignore[misc]
+        return notices
+
+    # --- grants --------------------------------------------------------------------------------------
+
+    def grant(self, statement: ast.Grant) -> None:
+        def change(catalog: Catalog) -> Catalog:
+            users = [catalog.user(name) for name in statement.users]
+            held = {grant.key: grant for grant in catalog.grants}
+            new = []
+            for target in self._targets(catalog, statement.target):
+                for privilege in _chosen(statement.privileges, target):
+                    self._refuse_ungrantable(catalog, privilege, target)
+                    for user in users:
+                        grant = Grant(user.id, target.id, privilege, statement.grant_option)
+                        before = held.get(grant.key)
+                        kept = before is not None and before.grantable
+                        new.append(replace(grant, grantable=grant.grantable or kept))
+            return catalog.with_grants(*new)
+
+        change(self._database.catalog)  # what is wrong with it is told before any epoch
+        self._change(change)
+
+    def revoke(self, statement: ast.Revoke) -> None:
+        def change(catalog: Catalog) -> Catalog:
+            users = [catalog.user(name) for name in statement.users]
+            held = {grant.key: grant for grant in catalog.grants}
+            gone: list[Grant] = []
+            for target in self._targets(catalog, statement.target):
+                for privilege in _chosen(statement.privileges, target):
+                    self._refuse_ungrantable(catalog, privilege, target)
+                    keys = [(user.id, target.id, privilege.value) for user in users]
+                    gone += [held[key] for key in keys if key in held]
+            if statement.option_only:
+                return catalog.with_grants(*(replace(grant, grantable=False) for grant in gone))
+            return catalog.without_grants(*gone)
+
+        change(self._database.catalog)
+        self._change(change)
+
+    def _refuse_ungrantable(self, catalog: Catalog, privilege: Privilege, target: Target) -> None:
+        if privilege not in access.privileges_of(target):
+            raise InvalidDefinition(
+                f"privilege {privilege.value} does not apply to {described(target)}",
+                hint="It takes " + ", ".join(each.value for each in access.privileges_of(target)) + ".",
+            )
+        if not access.may_grant(catalog, self._user, privilege, target):
+            raise InsufficientPrivilege(
+                f"permission denied for {described(target)}",
+                detail=f"{privilege.value} is granted by its owner, or by who has it WITH GRANT OPTION.",
+                hint=f'Its owner is "{target.owner}".',
+            )
+
+    def _targets(self, catalog: Catalog, target: ast.GrantTarget) -> Iterator[Target]:
+        for name in target.names:
+            if target.whole_schemas:
+                schema = catalog.schema(name.name)
+                kind = _KINDS[target.kind]
+                yield from (it for it in catalog.objects(kind) if it.schema == schema.name)
+            elif target.kind is ast.ObjectKind.SCHEMA:
+                yield catalog.schema(name.name)
+            elif target.kind is ast.ObjectKind.DATABASE:
+                yield catalog.database(name.name)
+            else:
+                kinds = (_known(target.kind),) if target.explicit else _RELATIONS
+                if target.explicit and kinds == (ObjectKind.TABLE,):
+                    kinds = _RELATIONS  # as in PostgreSQL, where a view is granted ON TABLE too
+                yield catalog.find(name.parts, search_path=self._variables.search_path, kinds=kinds)
+
+    # --- owners and comments -------------------------------------------------------------------------
+
+    def alter_owner(self, statement: ast.AlterOwner) -> None:
+        def change(catalog: Catalog) -> Catalog:
+            owner = catalog.user(statement.owner).name
+            match self.find(catalog, statement.kind, statement.name):
+                case Schema() as schema:
+                    return catalog.with_schema(replace(schema, owner=owner))
+                case DatabaseEntry() as database:
+                    return catalog.with_database(replace(database, owner=owner))
+                case CatalogObject() as item:
+                    inside = [replace(child, owner=owner) for child in catalog.children(item.id)]
+                    return catalog.with_objects(replace(item, owner=owner), *inside)
+
+        change(self._database.catalog)
+        self._change(change)
+
+    def comment(self, statement: ast.CommentOn) -> None:
+        def change(catalog: Catalog) -> Catalog:
+            if statement.column is None:
+                return catalog.with_comment(self._commented(catalog, statement).id, None, statement.comment)
+            item = catalog.find(statement.name.parts, search_path=self._variables.search_path)
+            names = [column.name for column in item.columns]
+            if statement.column not in names:
+                raise UndefinedColumn(
+                    f'column "{statement.column}" of relation "{item.name}" does not exist',
+                    hint=nearest(statement.column, names),
+                )
+            return catalog.with_comment(item.id, statement.column, statement.comment)
+
+        change(self._database.catalog)
+        self._change(change)
+
+    def _commented(self, catalog: Catalog, statement: ast.CommentOn) -> Target:
+        return self.find(catalog, statement.kind, statement.name)
+
+    def find(self, catalog: Catalog, kind: ast.ObjectKind, name: ast.ObjectName) -> Target:
+        """What a statement about an object of a kind names."""
+        match kind:
+            case ast.ObjectKind.SCHEMA:
+                return catalog.schema(name.name)
+            case ast.ObjectKind.DATABASE:
+                return catalog.database(name.name)
+            case _:
+                found = _known(kind)
+                return catalog.find(name.parts, search_path=self._variables.search_path, kinds=(found,), action="ALTER")
+
+    # --- databases -----------------------------------------------------------------------------------
+
+    def create_database(self, statement: ast.CreateDatabase) -> str | None:
+        """Creates a database with a schema `public`; a notice when it was there already."""
+        name = statement.name
+        if statement.if_not_exists and any(it.name == name for it in self._database.catalog.databases):
+            return f'database "{name}" already exists, skipping'
+        owner = statement.owner or self._user.name
+        self._database.catalog.with_database(DatabaseEntry(ObjectId(0), name, owner))  # what is wrong is told at once
+        database, schema = self._database.store.allocate_ids(2)
+
+        def change(catalog: Catalog) -> Catalog:
+            made = catalog.with_database(DatabaseEntry(ObjectId(database), name, owner))
+            return made.with_schema(Schema(ObjectId(schema), name, "public", owner))
+
+        self._change(change)
+        return None
+
+    def drop_databases(self, statement: ast.Drop) -> list[str]:
+        notices = []
+        for name in (each.name for each in statement.names):
+            if statement.if_exists and all(it.name != name for it in self._database.catalog.databases):
+                notices.append(f'database "{name}" does not exist, skipping')
+                continue
+            if name == self._variables.get("database"):
+                raise DependentObjects("cannot drop the currently open database")
+            self._change(lambda catalog, name=name: _without_database(catalog, name))  # type: ignore[misc]
+        return notices
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _new_id(self) -> ObjectId:
+        (number,) = self._database.store.allocate_ids(1)
+        return ObjectId(number)
+
+    def _change(self, change: Callable[[Catalog], Catalog]) -> None:
+        self._wait(self._database.coordinator.command(_Change(self._database, change)))
+
+
+def described(target: Target) -> str:
+    """The target as a sentence names it."""
+    match target:
+        case CatalogObject():
+            return str(target)
+        case Schema():
+            return f'schema "{target.name}"'
+        case DatabaseEntry():
+            return f'database "{target.name}"'
+
+
+def _known(kind: ast.ObjectKind) -> ObjectKind:
+    if kind not in _KINDS:
+        raise FeatureNotSupported(f"{kind.value.upper()} is not supported here")
+    return _KINDS[kind]
+
+
+def _chosen(words: tuple[str, ...], target: Target) -> tuple[Privilege, ...]:
+    """The privileges named, or all that the target takes."""
+    return tuple(Privilege(word.upper()) for word in words) or access.privileges_of(target)
+
+
+def _with_options(user: User, options: tuple[str, ...]) -> User:
+    settings = {
+        "superuser": ("superuser", True),
+        "nosuperuser": ("superuser", False),
+        "createdb": ("create_db", True),
+        "nocreatedb": ("create_db", False),
+        "createuser": ("create_user", True),
+        "nocreateuser": ("create_user", False),
+        "login": ("can_login", True),
+        "nologin": ("can_login", False),
+    }
+    chosen: dict[str, Any] = dict(settings[option] for option in options if option in settings)
+    return replace(user, **chosen)
+
+
+def _renamed_user(catalog: Catalog, user: User, name: str) -> Catalog:
+    """The catalog with another name for a user, in everything that the user owns too."""
+    old = user.name
+    changed = catalog.with_user(replace(user, name=name))
+    return replace(
+        changed,
+        databases=tuple(replace(it, owner=name) if it.owner == old else it for it in changed.databases),
+        schemas=tuple(replace(it, owner=name) if it.owner == old else it for it in changed.schemas),
+        by_id={id: replace(it, owner=name) if it.owner == old else it for id, it in changed.by_id.items()},
+    )
+
+
+def _without_database(catalog: Catalog, name: str) -> Catalog:
+    catalog.database(name)
+    for schema in [it for it in catalog.schemas if it.database == name]:
+        catalog = catalog.without_schema(schema.name, database=name)
+    return catalog.without_database(name)

@@ -1,0 +1,77 @@
+"""A session's questions about the system: which of its queries they are, and their answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from seiche.catalog.objects import User
+from seiche.session.database import Database
+from seiche.session.system.evaluate import Answer
+from seiche.session.system.observe import observe
+from seiche.session.system.parameters import filled, parameter_types
+from seiche.session.system.rewrite import NotForUs, is_system_query
+from seiche.session.system.state import Asking
+from seiche.session.variables import Variables
+from seiche.sql.bind import OutputColumn
+from seiche.types import SqlType
+
+
+class Asker:
+    """Asks for one session. `stop` may come from another thread."""
+
+    def __init__(self, database: Database, pid: int, started_ms: int) -> None:
+        self._database = database
+        self._pid = pid
+        self._started_ms = started_ms
+        self._interrupt: Callable[[], None] | None = None
+        self._lock = threading.Lock()
+
+    def ask(
+        self,
+        tree: exp.Expr,
+        user: User,
+        variables: Variables,
+        values: Mapping[int, str | None] | None = None,
+    ) -> tuple[Answer, Mapping[str, str]] | None:
+        """The answer, and the variables that it set; None for a query that is not about the system alone.
+
+        `values` are those of the query's parameters by number, as text.
+        """
+        catalog = self._database.catalog
+        if not is_system_query(tree, catalog, variables.search_path):
+            return None
+        asking = Asking(
+            observe(self._database, variables),
+            user,
+            variables.search_path,
+            self._pid,
+            variables.get,
+            self._database.clock.now_ms(),
+            self._started_ms,
+        )
+        try:
+            answer = self._database.system.answer(filled(tree, values), asking, self._running)
+        except NotForUs:
+            return None
+        return answer, asking.changes
+
+    def describe(
+        self, tree: exp.Expr, user: User, variables: Variables
+    ) -> tuple[tuple[OutputColumn, ...], Mapping[int, SqlType]] | None:
+        """The columns that the answer would have, and the types of the query's parameters; None as for `ask`."""
+        types = parameter_types(tree)
+        asked = self.ask(tree, user, variables, dict.fromkeys(types))
+        return (asked[0].columns, types) if asked is not None else None
+
+    def stop(self) -> None:
+        """Stops the question that is being answered, if any."""
+        with self._lock:
+            if self._interrupt is not None:
+                self._interrupt()
+
+    def _running(self, interrupt: Callable[[], None] | None) -> None:
+        with self._lock:
+            self._interrupt = interrupt

@@ -1,0 +1,86 @@
+"""PostgreSQL's functions about privileges: `has_table_privilege` and its kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from seiche.catalog.access import Target, may
+from seiche.catalog.objects import Privilege, User
+from seiche.errors import InvalidParameter, UndefinedObject
+from seiche.session.system.functions import BOOL, TEXT, function
+from seiche.session.system.state import Asking
+
+
+def _allowed(asking: Asking, user: User, words: str, target: Target | None) -> bool | None:
+    """Whether any of the privileges in `words` is held. What has no entry in the catalog is open to all readers."""
+    wanted = [word.strip().upper().removesuffix(" WITH GRANT OPTION") for word in words.split(",")]
+    for word in wanted:
+        if word not in _KNOWN_WORDS:
+            raise InvalidParameter(f'unrecognized privilege type: "{word}"')
+    if target is None:
+        return any(word in ("SELECT", "USAGE", "EXECUTE") for word in wanted)
+    return any(may(asking.catalog, user, Privilege(word), target) for word in wanted if word in _OURS) or (
+        user.superuser or target.owner == user.name
+    )
+
+
+_OURS = {it.value for it in Privilege}
+_KNOWN_WORDS = _OURS | {"TRUNCATE", "REFERENCES", "TRIGGER", "TEMPORARY", "TEMP", "MEMBER"}
+
+
+def _on_relation(asking: Asking, user: User, relation: str, words: str) -> bool | None:
+    oid = asking.relation_of(relation)
+    if asking.relation_name(oid) is None:
+        return None
+    return _allowed(asking, user, words, asking.object_at(oid) or asking.keyed_table_at(oid))
+
+
+def _on_schema(asking: Asking, user: User, schema: str, words: str) -> bool | None:
+    asking.schema_of(schema)
+    return _allowed(asking, user, words, asking.schema_named(schema))
+
+
+def _on_database(asking: Asking, user: User, database: str, words: str) -> bool | None:
+    found = asking.database_named(database)
+    if found is None:
+        raise UndefinedObject(f'database "{database}" does not exist')
+    return _allowed(asking, user, words, found)
+
+
+def _on_function(asking: Asking, user: User, name: str, words: str) -> bool | None:
+    return _allowed(asking, user, words, asking.object_at(int(name)) if name.isdecimal() else None)
+
+
+def _on_anything(asking: Asking, user: User, name: str, words: str) -> bool | None:
+    return _allowed(asking, user, words, None)
+
+
+def _privilege_functions(name: str, check: Callable[[Asking, User, str, str], bool | None], columns: int = 0) -> None:
+    """`name([user,] object, [column,] privilege)`. A column is as open as its relation."""
+    takes = [TEXT] * (2 + columns)
+
+    def mine(asking: Asking, target: str, *rest: str) -> bool | None:
+        return check(asking, asking.user, target, rest[-1])
+
+    def of(asking: Asking, user: str, target: str, *rest: str) -> bool | None:
+        return check(asking, asking.user_named(user), target, rest[-1])
+
+    function(name, takes=takes, gives=BOOL)(mine)
+    function(name, takes=[TEXT, *takes], gives=BOOL)(of)
+
+
+_privilege_functions("has_table_privilege", _on_relation)
+_privilege_functions("has_any_column_privilege", _on_relation)
+_privilege_functions("has_column_privilege", _on_relation, columns=1)
+_privilege_functions("has_schema_privilege", _on_schema)
+_privilege_functions("has_database_privilege", _on_database)
+_privilege_functions("has_function_privilege", _on_function)
+for _name in ("sequence", "tablespace", "type", "language", "server", "foreign_data_wrapper"):
+    _privilege_functions(f"has_{_name}_privilege", _on_anything)
+
+
+def _has_role(asking: Asking, user: User, role: str, words: str) -> bool:
+    return user.superuser or asking.user_named(role).name == user.name
+
+
+_privilege_functions("pg_has_role", _has_role)

@@ -1,0 +1,132 @@
+"""Users and what they may do: CREATE and ALTER USER, GRANT, REVOKE, ALTER ... OWNER TO."""
+
+from __future__ import annotations
+
+from sqlglot.tokenizer_core import TokenType
+
+from seiche.errors import nearest
+from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.statements import (
+    AlterUser,
+    CreateUser,
+    Grant,
+    GrantTarget,
+    ObjectKind,
+    ObjectName,
+    Revoke,
+)
+
+_FLAGS = frozenset(
+    """
+    superuser nosuperuser createdb nocreatedb createuser nocreateuser createrole nocreaterole login nologin inherit
+    noinherit
+    """.split()
+)
+_PRIVILEGES = ("select", "insert", "update", "delete", "create", "usage", "connect", "execute")
+_PLURALS = {
+    ("tables",): ObjectKind.TABLE,
+    ("materialized", "views"): ObjectKind.MATERIALIZED_VIEW,
+    ("views",): ObjectKind.VIEW,
+    ("sources",): ObjectKind.SOURCE,
+    ("sinks",): ObjectKind.SINK,
+    ("functions",): ObjectKind.FUNCTION,
+    ("subscriptions",): ObjectKind.SUBSCRIPTION,
+}
+
+
+def create_user(cursor: Cursor) -> CreateUser:
+    name = cursor.name()
+    flags, password, _ = _options(cursor)
+    return CreateUser(name, flags, password)
+
+
+def alter_user(cursor: Cursor) -> AlterUser:
+    name = cursor.name()
+    if cursor.accept("rename", "to"):
+        return AlterUser(name, new_name=cursor.name())
+    if cursor.peek() is None:
+        raise cursor.error()
+    flags, password, sets_password = _options(cursor)
+    return AlterUser(name, flags, password, sets_password)
+
+
+def _options(cursor: Cursor) -> tuple[tuple[str, ...], str | None, bool]:
+    cursor.accept("with")
+    flags: list[str] = []
+    password: str | None = None
+    sets_password = False
+    while cursor.peek() is not None:
+        word = cursor.word()
+        if word in _FLAGS:
+            cursor.index += 1
+            flags.append(word.replace("createrole", "createuser"))
+        elif cursor.accept("password") or cursor.accept("encrypted", "password"):
+            password = None if cursor.accept("null") else cursor.string()
+            sets_password = True
+        else:
+            raise cursor.error(hint=nearest(word, (*_FLAGS, "password")))
+    return tuple(flags), password, sets_password
+
+
+def grant(cursor: Cursor) -> Grant:
+    privileges = _privileges(cursor)
+    cursor.expect("on")
+    target = _target(cursor)
+    cursor.expect("to")
+    users = cursor.comma_separated(lambda: _user(cursor))
+    return Grant(privileges, target, users, cursor.accept("with", "grant", "option"))
+
+
+def revoke(cursor: Cursor) -> Revoke:
+    option_only = cursor.accept("grant", "option", "for")
+    privileges = _privileges(cursor)
+    cursor.expect("on")
+    target = _target(cursor)
+    cursor.expect("from")
+    users = cursor.comma_separated(lambda: _user(cursor))
+    cascade = cursor.accept("cascade")
+    if not cascade:
+        cursor.accept("restrict")
+    return Revoke(privileges, target, users, option_only, cascade)
+
+
+def _privileges(cursor: Cursor) -> tuple[str, ...]:
+    """The privileges named, empty for ALL."""
+    if cursor.accept("all"):
+        cursor.accept("privileges")
+        return ()
+
+    def privilege() -> str:
+        word = cursor.word()
+        if word not in _PRIVILEGES:
+            if word and (cursor.word(1) == "to" or cursor.word(1) == "from"):
+                raise cursor.unsupported("membership in roles", hint="Grant privileges to each user.")
+            raise cursor.error(hint=nearest(word, _PRIVILEGES))
+        cursor.index += 1
+        if cursor.sees_symbol(TokenType.L_PAREN):
+            raise cursor.unsupported("a privilege on single columns", hint="Grant it on a view with those columns.")
+        return word
+
+    return cursor.comma_separated(privilege)
+
+
+def _target(cursor: Cursor) -> GrantTarget:
+    if cursor.accept("all"):
+        for words, kind in _PLURALS.items():
+            if cursor.accept(*words):
+                cursor.expect("in", "schema")
+                return GrantTarget(kind, cursor.comma_separated(lambda: ObjectName((cursor.name(),))), True, True)
+        raise cursor.error(hint=nearest(cursor.word(), (words[-1] for words in _PLURALS)))
+    kind, explicit = ObjectKind.TABLE, False
+    for each in ObjectKind:
+        if cursor.accept(*each.value.split()):
+            kind, explicit = each, True
+            break
+    return GrantTarget(kind, cursor.comma_separated(cursor.object_name), False, explicit)
+
+
+def _user(cursor: Cursor) -> str:
+    if cursor.sees("public"):
+        raise cursor.unsupported("PUBLIC", hint="Name the users.")
+    cursor.accept("group")
+    return cursor.name()

@@ -1,0 +1,165 @@
+"""Who may run which statement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.objects import Grant, ObjectStatus, Privilege
+from seiche.errors import InsufficientPrivilege
+from seiche.model import ObjectId
+from seiche.session.guard import Guard
+from seiche.sql.parse import parse
+from tests.unit.session.system.harbour import catalog
+
+PILOT = ObjectId(99)  # may read ships, and nothing else
+SHIPS, ARRIVALS, NORWEGIAN, VISITS = (ObjectId(number) for number in range(100, 104))
+PUBLIC, PORT = ObjectId(2), ObjectId(98)
+
+
+def run(text: str, harbour: Catalog | None = None, user: str = "pilot") -> None:
+    harbour = harbour or catalog()
+    (parsed,) = parse(text)
+    Guard(harbour, harbour.user(user), ("public",)).check(parsed.statement)
+
+
+def granted(target: ObjectId, *privileges: Privilege) -> Catalog:
+    return catalog().with_grants(*(Grant(PILOT, target, privilege) for privilege in privileges))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM arrivals",
+        "SELECT * FROM ships WHERE imo IN (SELECT ship FROM arrivals)",
+        "WITH a AS (SELECT * FROM arrivals) SELECT * FROM a",
+        "SELECT * FROM norwegian",
+        "EXPLAIN SELECT * FROM arrivals",
+        "INSERT INTO ships SELECT * FROM ships",
+        "UPDATE ships SET name = 'x'",
+        "DELETE FROM ships",
+        "CREATE TABLE tides (at timestamptz)",
+        "CREATE TABLE port.tides (at timestamptz)",
+        "CREATE MATERIALIZED VIEW m AS SELECT * FROM ships",
+        "CREATE SCHEMA tides",
+        "CREATE DATABASE tides",
+        "CREATE USER ada",
+        "ALTER USER root PASSWORD 'x'",
+        "ALTER USER pilot SUPERUSER",
+        "DROP USER postgres",
+        "DROP TABLE ships",
+        "DROP MATERIALIZED VIEW visits",
+        "DROP SCHEMA port",
+        "ALTER TABLE ships RENAME TO boats",
+        "ALTER TABLE ships OWNER TO pilot",
+        "COMMENT ON TABLE ships IS 'mine'",
+        "COMMENT ON COLUMN ships.flag IS 'mine'",
+        "ALTER SYSTEM SET barrier_interval_ms = 10",
+        "CANCEL JOBS 103",
+    ],
+)
+def test_a_stranger_is_refused(text: str) -> None:
+    with pytest.raises(InsufficientPrivilege) as caught:
+        run(text)
+    assert caught.value.sqlstate == "42501"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM ships",
+        "SELECT relname FROM pg_class",
+        "SELECT name FROM rw_catalog.rw_tables",
+        "SELECT * FROM information_schema.tables",
+        "WITH arrivals AS (SELECT 1) SELECT * FROM arrivals",
+        "SELECT * FROM no_such_table",
+        "DROP TABLE IF EXISTS no_such_table",
+        "ALTER USER pilot PASSWORD 'new'",
+        "SHOW TABLES",
+        "SET timezone = 'UTC'",
+        "FLUSH",
+    ],
+)
+def test_what_is_open_or_granted_passes(text: str) -> None:
+    run(text)
+
+
+def test_a_superuser_may_anything() -> None:
+    run("ALTER SYSTEM SET barrier_interval_ms = 10", user="root")
+    run("DROP TABLE ships", user="postgres")
+
+
+def test_each_privilege_opens_its_statement_only() -> None:
+    run("INSERT INTO arrivals VALUES (1)", granted(ARRIVALS, Privilege.INSERT))
+    with pytest.raises(InsufficientPrivilege, match='permission denied for table "arrivals"'):
+        run("INSERT INTO arrivals VALUES (1) RETURNING ship", granted(ARRIVALS, Privilege.INSERT))
+    run("DELETE FROM arrivals WHERE ship = 1", granted(ARRIVALS, Privilege.DELETE, Privilege.SELECT))
+    with pytest.raises(InsufficientPrivilege):
+        run("DELETE FROM arrivals WHERE ship = 1", granted(ARRIVALS, Privilege.DELETE))
+
+
+def test_a_view_is_read_with_its_owners_rights() -> None:
+    run("SELECT * FROM visits", granted(VISITS, Privilege.SELECT))
+
+
+def test_creating_takes_create_on_the_schema() -> None:
+    run("CREATE TABLE tides (at timestamptz)", granted(PUBLIC, Privilege.CREATE))
+    run("CREATE MATERIALIZED VIEW m AS SELECT * FROM ships", granted(PUBLIC, Privilege.CREATE))
+    with pytest.raises(InsufficientPrivilege):
+        run("CREATE MATERIALIZED VIEW m AS SELECT * FROM arrivals", granted(PUBLIC, Privilege.CREATE))
+
+
+def test_a_function_in_python_takes_a_superuser() -> None:
+    harbour = granted(PUBLIC, Privilege.CREATE)
+    run(
+        "CREATE FUNCTION knots(kmh double precision) RETURNS double precision LANGUAGE sql AS 'SELECT kmh / 1.852'",
+        harbour,
+    )
+    with pytest.raises(InsufficientPrivilege, match="must be superuser"):
+        run("CREATE FUNCTION f() RETURNS integer LANGUAGE python AS 'def f(): return 1'", harbour)
+
+
+def test_replacing_a_view_takes_its_owner() -> None:
+    with pytest.raises(InsufficientPrivilege, match='must be owner of view "norwegian"'):
+        run("CREATE OR REPLACE VIEW norwegian AS SELECT imo, name FROM ships", granted(PUBLIC, Privilege.CREATE))
+
+
+def test_a_relation_in_another_schema_takes_usage_of_it() -> None:
+    harbour = catalog()
+    moved = harbour.with_objects(replace(harbour.get(SHIPS), schema="port"))
+    with pytest.raises(InsufficientPrivilege, match='schema "port"'):
+        run("SELECT * FROM port.ships", moved)
+    run("SELECT * FROM port.ships", moved.with_grants(Grant(PILOT, PORT, Privilege.USAGE)))
+
+
+def test_the_owner_may_change_and_drop() -> None:
+    harbour = catalog()
+    own = harbour.with_objects(
+        replace(harbour.get(ARRIVALS), owner="pilot"),
+        replace(harbour.get(VISITS), owner="pilot", status=ObjectStatus.CREATING),
+    )
+    for text in (
+        "SELECT * FROM arrivals",
+        "INSERT INTO arrivals VALUES (1)",
+        "DROP TABLE arrivals",
+        "COMMENT ON COLUMN arrivals.ship IS 'mine'",
+        "CANCEL JOBS 103",
+    ):
+        run(text, own)
+
+
+def test_the_owner_of_a_schema_may_drop_what_is_in_it() -> None:
+    harbour = catalog()
+    own = harbour.with_schema(replace(harbour.schema("public"), owner="pilot"))
+    run("DROP TABLE ships", own)
+
+
+def test_a_maker_of_users_makes_no_superusers() -> None:
+    harbour = catalog()
+    maker = harbour.with_user(replace(harbour.user("pilot"), create_user=True))
+    run("CREATE USER ada", maker)
+    for text in ("CREATE USER ada SUPERUSER", "ALTER USER root NOLOGIN", "DROP USER root"):
+        with pytest.raises(InsufficientPrivilege, match="must be superuser"):
+            run(text, maker)
