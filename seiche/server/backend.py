@@ -23,6 +23,9 @@ class Conversation(Protocol):
     on_notice: Callable[[str], None]
 
     @property
+    def is_superuser(self) -> bool: ...
+
+    @property
     def transaction_status(self) -> str: ...
 
     def describe(self, parsed: ParsedStatement, types: Sequence[SqlType | None]) -> Description: ...
@@ -73,7 +76,7 @@ class EngineBackend:
         known = [each.name for each in self._engine.database.catalog.databases]
         if database not in known:
             raise UndefinedDatabase(f'database "{database}" does not exist', hint=f"There is {', '.join(known)}.")
-        session = self._engine.session()
+        session = self._engine.session(user)
         session.variables = with_settings(session.variables, settings)
         return session
 

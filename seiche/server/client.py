@@ -56,7 +56,7 @@ REPORTED = {
     "TimeZone": "timezone",
     "standard_conforming_strings": "standard_conforming_strings",
 }
-_FIXED = {"integer_datetimes": "on", "is_superuser": "on", "default_transaction_read_only": "off"}
+_FIXED = {"integer_datetimes": "on", "default_transaction_read_only": "off"}
 
 
 class House(Protocol):
@@ -250,7 +250,8 @@ class Client:
         self.session.on_notice = self._notice_from_thread
         self._connection.timezone = self.session.variables.get("timezone")
         self._reported = self._settings()
-        statuses = [*self._reported.items(), *_FIXED.items(), ("session_authorization", login.user)]
+        who = {"session_authorization": login.user, "is_superuser": "on" if self.session.is_superuser else "off"}
+        statuses = [*self._reported.items(), *_FIXED.items(), *who.items()]
         self._connection.welcome(statuses, process, secret)
         return True
 

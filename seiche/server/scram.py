@@ -18,15 +18,12 @@ import hashlib
 import hmac
 import re
 import secrets
-import stringprep
-import unicodedata
 from dataclasses import dataclass, field
 
 from seiche.errors import InvalidLogin, InvariantError, ProtocolViolation
+from seiche.session.passwords import ITERATIONS, SALT_BYTES
 
 MECHANISM = "SCRAM-SHA-256"
-ITERATIONS = 4096
-_SALT_BYTES = 16
 _VERIFIER = re.compile(r"SCRAM-SHA-256\$(\d+):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)")
 
 
@@ -51,43 +48,10 @@ class Verifier:
         return Verifier(int(iterations), *(base64.b64decode(part) for part in (salt, stored, server)))
 
     @staticmethod
-    def of_password(password: str, *, iterations: int = ITERATIONS, salt: bytes | None = None) -> Verifier:
-        salt = salt or secrets.token_bytes(_SALT_BYTES)
-        salted = hashlib.pbkdf2_hmac("sha256", prepared(password).encode(), salt, iterations)
-        client_key = _hmac(salted, b"Client Key")
-        return Verifier(iterations, salt, hashlib.sha256(client_key).digest(), _hmac(salted, b"Server Key"))
-
-    @staticmethod
     def of_nobody(name: str, pepper: bytes) -> Verifier:
         """One that no password fits, the same each time the same name is tried."""
-        salt = hmac.digest(pepper, name.encode(), "sha256")[:_SALT_BYTES]
+        salt = hmac.digest(pepper, name.encode(), "sha256")[:SALT_BYTES]
         return Verifier(ITERATIONS, salt, secrets.token_bytes(32), secrets.token_bytes(32))
-
-
-def prepared(password: str) -> str:
-    """The password in the form both sides hash (SASLprep); one that has no such form stays as it is."""
-    mapped = "".join(
-        " " if stringprep.in_table_c12(each) else each for each in password if not stringprep.in_table_b1(each)
-    )
-    normal = unicodedata.normalize("NFKC", mapped)
-    forbidden = (
-        stringprep.in_table_a1,
-        stringprep.in_table_c12,
-        stringprep.in_table_c21_c22,
-        stringprep.in_table_c3,
-        stringprep.in_table_c4,
-        stringprep.in_table_c5,
-        stringprep.in_table_c6,
-        stringprep.in_table_c7,
-        stringprep.in_table_c8,
-        stringprep.in_table_c9,
-    )
-    if not normal or any(check(each) for each in normal for check in forbidden):
-        return password
-    right_to_left = [stringprep.in_table_d1(each) for each in normal]
-    if any(right_to_left) and not (right_to_left[0] and right_to_left[-1]):
-        return password
-    return normal
 
 
 class Exchange:

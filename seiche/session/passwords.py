@@ -43,12 +43,12 @@ def verifier_of(password: str, *, salt: bytes | None = None) -> str | None:
     if not password:
         return None  # as in PostgreSQL, nobody logs in with an empty password
     salt = salt or secrets.token_bytes(SALT_BYTES)
-    salted = hashlib.pbkdf2_hmac("sha256", _prepared(password).encode(), salt, ITERATIONS)
+    salted = hashlib.pbkdf2_hmac("sha256", prepared(password).encode(), salt, ITERATIONS)
     stored = hashlib.sha256(_hmac(salted, b"Client Key")).digest()
     return f"SCRAM-SHA-256${ITERATIONS}:{_text(salt)}${_text(stored)}:{_text(_hmac(salted, b'Server Key'))}"
 
 
-def _prepared(password: str) -> str:
+def prepared(password: str) -> str:
     """SASLprep (RFC 4013). A password that it refuses is used as it is, as PostgreSQL does."""
     if password.isascii():
         return password

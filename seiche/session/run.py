@@ -142,6 +142,12 @@ class Session:
         with self._working():
             self._begin()
             self._refuse_if_failed(parsed.statement)
+            if isinstance(parsed.statement, ast.Select):
+                tree = parsed.statement.query.tree
+                asked = self._translated(lambda: self._asker.describe(tree, self._me(), self.variables))
+                if asked is not None:
+                    columns, inferred = asked
+                    return Description(_merged(types, inferred), columns)
             parameters = self._parameters = Parameters(types)
             try:
                 return self._translated(
@@ -169,6 +175,7 @@ class Session:
         with self._working():
             self._begin()
             self._refuse_if_failed(statement)
+            self._guard().check_write(statement.table, Privilege.INSERT)
             table = self._dml().table(statement.table)
             visible = {column.name: column for column in table.columns if column.generated is None}
             for name in statement.columns:
@@ -187,6 +194,10 @@ class Session:
             frame = rows.frame(self._database.runtime.spark)
             count = self._in_transaction(lambda: dml.copy(dml.table(statement.table), names, frame))
             return Result(f"COPY {count}")
+
+    @property
+    def is_superuser(self) -> bool:
+        return self._me().superuser
 
     @property
     def transaction_status(self) -> str:
@@ -224,6 +235,7 @@ class Session:
 
     def _time_out(self) -> None:
         self._timed_out.set()
+        self._asker.stop()
         self._cancel_jobs(self._works)
 
     @contextmanager
@@ -456,7 +468,8 @@ class Session:
     # --- queries -------------------------------------------------------------------------------------
 
     def _select(self, statement: ast.Select) -> Result:
-        answered = self._asker.ask(statement.query.tree, self._me(), self.variables)
+        values = self._parameters.values() if self._parameters is not None else None
+        answered = self._asker.ask(statement.query.tree, self._me(), self.variables, values)
         if answered is not None:
             return self._answered(*answered)
         bound = self._bound(statement)
@@ -902,3 +915,10 @@ def _as_arrow(rows: Iterable[Any], table: CatalogObject) -> pa.Table:
                 f'values for column "{column.name}" are not of type {column.type}', detail=str(error)
             ) from error
     return pa.Table.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def _merged(given: Sequence[SqlType | None], inferred: Mapping[int, SqlType]) -> tuple[SqlType, ...]:
+    """The types of parameters: what the client says, else what their places tell."""
+    count = max([len(given), *inferred])
+    said = [*given, *([None] * (count - len(given)))]
+    return tuple(each or inferred.get(number, VARCHAR) for number, each in enumerate(said, start=1))

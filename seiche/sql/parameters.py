@@ -51,6 +51,10 @@ class Parameters:
         assert self._values is not None
         return self._values[number - 1]
 
+    def values(self) -> dict[int, str | None] | None:
+        """All values by their numbers; None before the statement is to run."""
+        return dict(enumerate(self._values, start=1)) if self._values is not None else None
+
     def types(self) -> tuple[SqlType, ...]:
         """All types, after binding."""
         return tuple(each or VARCHAR for each in self._types)

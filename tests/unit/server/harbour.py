@@ -66,6 +66,7 @@ class FakeSession:
         self.variables = Variables()
         self.on_notice: Callable[[str], None] = lambda _: None
         self.transaction_status = "I"
+        self.is_superuser = True
         self.ships = ships
         self.cancelled = threading.Event()
         self.closed = False

@@ -19,14 +19,14 @@ import psycopg2
 import pytest
 
 from seiche.errors import ConfigError
-from seiche.server.scram import Verifier
 from seiche.server.server import ServerOptions
+from seiche.session.passwords import verifier_of
 from tests.unit.server.harbour import FakeBackend, RunningServer, running_server
 
 
 @pytest.fixture
 def backend(tmp_path: Path) -> FakeBackend:
-    return FakeBackend(tmp_path, {"root": None, "pilot": str(Verifier.of_password("tide", iterations=4096))})
+    return FakeBackend(tmp_path, {"root": None, "pilot": verifier_of("tide")})
 
 
 @pytest.fixture
