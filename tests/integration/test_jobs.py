@@ -228,7 +228,7 @@ def test_views_are_moved_swapped_and_given_away(open_database: Open) -> None:
     db.execute("ALTER MATERIALIZED VIEW a SWAP WITH b")
     assert rows(db, "SELECT n FROM a") == [(0,)]
     db.execute("INSERT INTO arrivals VALUES (800, 6, 1)")
-    assert sorted(rows(db, "SELECT * FROM top")) == expected, "it reads the view that it always read"
+    assert sorted(rows(db, "SELECT * FROM top")) == [*expected, (6,)], "it reads the view that it always read"
     db.execute("DROP MATERIALIZED VIEW top")
     db.execute("ALTER MATERIALIZED VIEW b SET SCHEMA north; ALTER MATERIALIZED VIEW north.b OWNER TO pilot")
     shown = rows(db, "SHOW CREATE MATERIALIZED VIEW north.b")[0][1]
