@@ -37,8 +37,7 @@ from seiche.sql.failures import translate_spark_error
 from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse_query
 from seiche.sql.statements import quote_name
-from seiche.storage.changes import empty
-from seiche.stream.runtime import vnode_sql
+from seiche.storage.changes import empty, vnode_sql
 from seiche.stream.table import (
     DeleteRows,
     InsertFrame,

@@ -32,9 +32,9 @@ from seiche.query import open_scope, relation_of, render, typed
 from seiche.session.database import Database
 from seiche.session.variables import Variables
 from seiche.sql.bind import BoundQuery
-from seiche.storage.changes import Changes, consolidate
+from seiche.storage.changes import Changes, consolidate, vnode_sql
 from seiche.storage.versions import RelationVersion
-from seiche.stream.runtime import shape, vnode_sql
+from seiche.stream.runtime import shape
 from seiche.stream.table import ApplyChanges, InsertRows, Payload, TableJob, Written
 
 

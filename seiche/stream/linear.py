@@ -29,7 +29,8 @@ from seiche.errors import InvariantError
 from seiche.model import OP, RelationSchema
 from seiche.plan.algebra import Item, Plan, Scan, Select, UnionAll, columns_in, input_index, rewrite_columns
 from seiche.sql.failures import failure_of
-from seiche.stream.runtime import FAILED, EpochReads, vnode_sql
+from seiche.storage.changes import vnode_sql
+from seiche.stream.runtime import FAILED, EpochReads
 from seiche.types import Kind, SqlType
 
 # Up to this many different values a lookup asks for by name; beyond it, by range. Parquet skips pages by both.

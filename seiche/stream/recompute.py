@@ -14,8 +14,8 @@ from seiche.plan.algebra import Recompute
 from seiche.plan.fragments import Fragment
 from seiche.query import relation_of
 from seiche.query import render as render_query
-from seiche.storage.changes import Changes
-from seiche.stream.runtime import EpochReads, Runtime, vnode_sql
+from seiche.storage.changes import Changes, vnode_sql
+from seiche.stream.runtime import EpochReads, Runtime
 
 
 def step(fragment: Fragment, runtime: Runtime, reads: EpochReads) -> Changes | None:

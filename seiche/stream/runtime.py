@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
 from seiche.query import Scope, local_rows, open_scope, to_arrow
 from seiche.storage.changes import Changes, arrow_schema, consolidate
-from seiche.storage.changes import vnode_sql as vnode_sql
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import Versions

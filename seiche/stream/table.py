@@ -25,11 +25,11 @@ from seiche.query import relation_of, render, typed
 from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
 from seiche.storage.bounds import KeyBounds
-from seiche.storage.changes import Changes, consolidate
+from seiche.storage.changes import Changes, consolidate, vnode_sql
 from seiche.storage.versions import RelationVersion
 from seiche.stream.linear import lookup_condition
 from seiche.stream.rowids import TASK_RANGE, RowIds, vnodes_of
-from seiche.stream.runtime import Runtime, shape, vnode_sql
+from seiche.stream.runtime import Runtime, shape
 
 _SEQ = "_seq"
 

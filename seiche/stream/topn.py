@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame
 from seiche.model import OP, VNODE
 from seiche.plan.algebra import TopN
 from seiche.plan.fragments import Fragment
-from seiche.storage.changes import Changes
+from seiche.storage.changes import Changes, vnode_sql
 from seiche.stream.linear import changes_sql, exact_sql, with_vnode
-from seiche.stream.runtime import EpochReads, Runtime, vnode_sql
+from seiche.stream.runtime import EpochReads, Runtime
 
 
 def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool) -> Changes | None:
