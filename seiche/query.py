@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -91,8 +91,10 @@ def to_arrow(frame: DataFrame) -> pa.Table:
     )
     # Through a socket of its own: an answer of some kilobytes would wait 40 ms in the one for calls of Java.
     opened = _create_local_socket(jvm.PythonRDD.serveIterator(batches, "local rows"))
-    file = opened[0] if isinstance(opened, tuple) else opened  # Spark 4.1 gives the file alone
-    with closing(file):
+    file, *socket = opened if isinstance(opened, tuple) else (opened,)  # Spark 4.1 gives the file alone
+    with ExitStack() as closed:
+        for each in (*socket, file):
+            closed.callback(each.close)
         streams = [pa.ipc.open_stream(each) for each in NoOpSerializer().load_stream(file)]
     schema = to_arrow_schema(frame.schema, timezone="UTC")
     return pa.concat_tables([schema.empty_table(), *(stream.read_all().cast(schema) for stream in streams)])

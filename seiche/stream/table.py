@@ -200,7 +200,8 @@ class TableJob:
         found = self.runtime.reader.lookup(version, wanted, condition, exact=exact)
         if len(key) > 1:
             asked = {tuple(row.values()) for row in wanted.to_pylist()}
-            found = found.filter(pa.array([tuple(row.values()) in asked for row in found.select(key).to_pylist()]))
+            among = [tuple(row.values()) in asked for row in found.select(key).to_pylist()]
+            found = found.filter(pa.array(among, pa.bool_()))
         return consolidate(shape(found, self.schema), self.schema.columns).select(columns)
 
     def _without_keys(self, rows: pa.Table, existing: pa.Table) -> pa.Table:
