@@ -49,7 +49,8 @@ class SqlType:
     to STRUCT.
 
     A NUMERIC with `declared=False` was not given a precision by the user: it prints without trailing zeros. A VARCHAR
-    of length 0 has no limit; one that is `padded` is PostgreSQL's character(n).
+    of length 0 has no limit; one that is `padded` is PostgreSQL's character(n). A type of the system's own
+    catalogs may be `known_as` another one to clients: oid for bigint, text for character varying.
     """
 
     kind: Kind
@@ -60,6 +61,7 @@ class SqlType:
     fields: tuple[tuple[str, SqlType], ...] = ()
     length: int = 0
     padded: bool = False
+    known_as: str = ""
 
     def __str__(self) -> str:
         kind: Kind = self.kind

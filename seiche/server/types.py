@@ -80,6 +80,9 @@ _BY_OID: dict[int, SqlType] = {
 }
 _OID_OID, _JSON_OID, _UUID_OID = 26, 114, 2950
 
+# What a type of the system's catalogs is known as: its oid, and that of the array.
+_KNOWN_AS: Mapping[str, tuple[int, int]] = {"oid": (_OID_OID, 1028), "text": (25, 1009)}
+
 _DAYS_TO_2000 = 10_957
 _EPOCH_2000 = datetime(2000, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -91,8 +94,8 @@ def oid_of(type_: SqlType) -> int:
         while element.kind is Kind.ARRAY:  # arrays of arrays are of the same type in PostgreSQL
             assert element.element is not None
             element = element.element
-        return _OIDS[element.kind][1]
-    return _OIDS[type_.kind][0]
+        return _KNOWN_AS[element.known_as][1] if element.known_as else _OIDS[element.kind][1]
+    return _KNOWN_AS[type_.known_as][0] if type_.known_as else _OIDS[type_.kind][0]
 
 
 def type_of_oid(oid: int) -> SqlType | None:
@@ -156,7 +159,7 @@ def _binary_encoder(type_: SqlType) -> Callable[[Any], bytes]:
         case Kind.INTEGER:
             return struct.Struct("!i").pack
         case Kind.BIGINT:
-            return struct.Struct("!q").pack
+            return struct.Struct("!I" if type_.known_as else "!q").pack
         case Kind.REAL:
             return struct.Struct("!f").pack
         case Kind.DOUBLE:
@@ -269,7 +272,7 @@ def decode_binary(raw: bytes, type_: SqlType) -> Any:
         case Kind.INTEGER:
             return _unpack("!i", raw, 4, type_)
         case Kind.BIGINT:
-            return _unpack("!q", raw, 8, type_)
+            return _unpack("!I", raw, 4, type_) if type_.known_as else _unpack("!q", raw, 8, type_)
         case Kind.REAL:
             return _unpack("!f", raw, 4, type_)
         case Kind.DOUBLE:

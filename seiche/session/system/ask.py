@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from seiche.catalog.objects import User
 from seiche.session.database import Database
-from seiche.session.system.evaluate import Answer
+from seiche.session.system.evaluate import Answer, known_to_clients
 from seiche.session.system.observe import observe
 from seiche.session.system.parameters import filled, parameter_types
 from seiche.session.system.rewrite import NotForUs, is_system_query
@@ -64,7 +64,9 @@ class Asker:
         """The columns that the answer would have, and the types of the query's parameters; None as for `ask`."""
         types = parameter_types(tree)
         asked = self.ask(tree, user, variables, dict.fromkeys(types))
-        return (asked[0].columns, types) if asked is not None else None
+        if asked is None:
+            return None
+        return asked[0].columns, {number: known_to_clients(type_) for number, type_ in types.items()}
 
     def stop(self) -> None:
         """Stops the question that is being answered, if any."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -47,6 +47,7 @@ from seiche.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     VARCHAR,
+    Kind,
     SqlType,
     array_of,
     numeric,
@@ -195,7 +196,7 @@ def _shaped(table: pa.Table, rewritten: Rewritten) -> Answer:
             array = _converted(array, type_)
         wanted = rewritten.names[index] if index < len(rewritten.names) else None
         name = wanted if wanted is not None else each.name
-        columns.append(OutputColumn(name, f"c{index}", type_))
+        columns.append(OutputColumn(name, f"c{index}", known_to_clients(type_)))
         arrays.append(array)
     shaped = pa.Table.from_arrays(arrays, names=[column.alias for column in columns])
     return Answer(tuple(columns), shaped)
@@ -266,3 +267,14 @@ def _translated(error: duckdb.Error, asking: Asking) -> SeicheError:
             return DatatypeMismatch("the query about the system does not fit together", detail=message)
         case _:
             return FeatureNotSupported("this query about the system is not supported", detail=message)
+
+
+_KNOWN_AS = {Kind.BIGINT: "oid", Kind.VARCHAR: "text"}
+
+
+def known_to_clients(type_: SqlType) -> SqlType:
+    """Arrays in the catalogs are of oids and texts, and drivers that look types up know no others by themselves."""
+    element = type_.element
+    if element is None or element.kind not in _KNOWN_AS:
+        return type_
+    return array_of(replace(element, known_as=_KNOWN_AS[element.kind]))
