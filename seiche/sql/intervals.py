@@ -6,6 +6,8 @@ month for 30 days and a day for 24 hours, as PostgreSQL does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from seiche.sql.casts import convert, instant, local_time, micros_of
@@ -143,22 +145,23 @@ def scaled(node: exp.Expr, factor: exp.Expr, settings: Settings) -> exp.Expr:
             binary(exp.Mul, BIGINT, micros_in(node), spark_cast(factor.copy(), BIGINT)),
         )
         return unless_null(made, node, factor)
-    return _fractional(node, convert(factor, DOUBLE, settings), exp.Mul)
+    number = convert(factor, DOUBLE, settings)
+    return _fractional(node, number, lambda part: binary(exp.Mul, DOUBLE, part, number.copy()))
 
 
 def _divided(node: exp.Expr, divisor: exp.Expr, settings: Settings) -> exp.Expr:
     number = convert(divisor, DOUBLE, settings)
-    if not settings.strict:
-        one = spark_cast(integer(1), DOUBLE)
-        return _fractional(node, attempt(DOUBLE, "try_divide", one, number), exp.Mul)
-    return _fractional(node, number, exp.Div)
+    if settings.strict:
+        return _fractional(node, number, lambda part: binary(exp.Div, DOUBLE, part, number.copy()))
+    return _fractional(node, number, lambda part: attempt(DOUBLE, "try_divide", part, number.copy()))
 
 
-def _fractional(node: exp.Expr, number: exp.Expr, kind: type[exp.Binary]) -> exp.Expr:
-    months = binary(kind, DOUBLE, spark_cast(months_of(node), DOUBLE), number)
+def _fractional(node: exp.Expr, number: exp.Expr, scale: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Each part of an interval, scaled by the number as `scale` does it."""
+    months = scale(spark_cast(months_of(node), DOUBLE))
     whole_months = spark_cast(months, INTEGER)
     spare = binary(exp.Mul, DOUBLE, binary(exp.Sub, DOUBLE, months.copy(), whole_months.copy()), integer(30))
-    days = binary(kind, DOUBLE, spark_cast(days_of(node), DOUBLE), number.copy())
+    days = scale(spark_cast(days_of(node), DOUBLE))
     whole_days = binary(exp.Add, INTEGER, spark_cast(days, INTEGER), spark_cast(spare, INTEGER))
     rest = binary(
         exp.Add,
@@ -168,7 +171,7 @@ def _fractional(node: exp.Expr, number: exp.Expr, kind: type[exp.Binary]) -> exp
     )
     # Six digits, so that 0.1 of a month is three days and no stray microseconds.
     seconds = call(DOUBLE, "round", binary(exp.Mul, DOUBLE, rest, integer(86_400)), integer(6))
-    micros = binary(kind, DOUBLE, spark_cast(micros_in(node), DOUBLE), number.copy())
+    micros = scale(spark_cast(micros_in(node), DOUBLE))
     total = binary(exp.Add, DOUBLE, micros, binary(exp.Mul, DOUBLE, seconds, integer(1_000_000)))
     made = build(whole_months, whole_days, spark_cast(call(DOUBLE, "rint", total), BIGINT))
     return unless_null(made, node, number)

@@ -21,6 +21,7 @@ import pytest
 import sqlglot
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from seiche.errors import SeicheError, UndefinedTable
 from seiche.model import Column
@@ -388,26 +389,21 @@ def postgres() -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.ansi.enabled", "true")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.caseSensitive", "true")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.adaptive.enabled", "false")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
+def spark(spark: SparkSession) -> SparkSession:
+    session = spark.newSession()
+    for name, value in {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+    }.items():
+        session.conf.set(name, value)
     for relation, rows in ((SHIPS, SHIP_ROWS), (BERTHS, BERTH_ROWS)):
         bound = bind_insert(relation, None, parsed(rows), Harbour(), STRICT)
         table = session.sql(bound.sql).toDF(*[column.name for column in relation.columns]).toArrow()
         session.createDataFrame(table).createOrReplaceTempView(relation.source)
-    yield session
-    session.stop()
+    return session
 
 
 def interpreted(spark: Any, on: bool) -> None:
