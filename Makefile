@@ -36,9 +36,13 @@ demo: setup  ## watch views stay up to date through a kill -9, and compare them 
 	@$(BIN)/seiche demo
 
 .PHONY: test
-test: setup  ## all tests (at most 15 minutes on 2 cores)
+test: setup  ## all tests but the workloads
 	@$(BIN)/seiche doctor --quiet
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not workload" $(PYTEST_ARGS)
+
+.PHONY: test-workloads
+test-workloads: setup  ## all queries of TPC-H and Nexmark as views, against Spark (minutes)
+	@$(BIN)/python -m pytest tests/workloads $(PYTEST_ARGS)
 
 .PHONY: test-fast
 test-fast: setup  ## tests that need no Spark (seconds)

@@ -57,6 +57,11 @@ class Terminal:
             self._read(0.2)
         self._shown = self._shown.partition(text)[2]
 
+    def wait_for_answer(self, text: str) -> None:
+        """As `wait_for`, and until the prompt is there again: a key before that may be lost."""
+        self.wait_for(text, ANSWER_SECONDS)
+        self.wait_for("seiche=>", ANSWER_SECONDS)
+
     def wait_for_end(self, seconds: float) -> int:
         """The exit code, once the process has ended; reads on, since nobody else takes what it prints."""
         limit = time.monotonic() + seconds
@@ -89,19 +94,19 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 def test_ctrl_c_cancels_the_statement_and_the_shell_goes_on(terminal: Terminal) -> None:
     terminal.wait_for("to leave.", PROMPT_SECONDS)
     terminal.type(b"CREATE TABLE ships (id int);\r")
-    terminal.wait_for("CREATE_TABLE", ANSWER_SECONDS)
+    terminal.wait_for_answer("CREATE_TABLE")
     terminal.type(b"SELECT count(*) AS long FROM generate_series(1, 2000000000) a, generate_series(1, 1000) b;\r")
     time.sleep(3)  # long enough for Spark to be at it
     terminal.type(CTRL_C)
     terminal.wait_for("cancelling ...", ANSWER_SECONDS)
-    terminal.wait_for("canceling statement due to user request", ANSWER_SECONDS)
+    terminal.wait_for_answer("canceling statement due to user request")
     terminal.type(b"INSERT INTO ships VALUES (41);\r")
-    terminal.wait_for("INSERT 0 1", ANSWER_SECONDS)
+    terminal.wait_for_answer("INSERT 0 1")
     terminal.type(b"SELECT id + 1 AS answer FROM ships;\r")
-    terminal.wait_for("(1 row)", ANSWER_SECONDS)
+    terminal.wait_for_answer("(1 row)")
     terminal.type(b"SELECT 'half a statement'")
     terminal.type(CTRL_C)  # at the prompt it clears the line
     terminal.type(b"SELECT 'whole' AS word;\r")
-    terminal.wait_for("(1 row)", ANSWER_SECONDS)
+    terminal.wait_for_answer("(1 row)")
     terminal.type(CTRL_D)
     assert terminal.wait_for_end(ANSWER_SECONDS) == 0

@@ -1,8 +1,9 @@
 """How fast history may be read: one limiter for every kind of backfill.
 
 Permits grow with time and are spent by rows that were read. A step may overdraw, since rows come in slices that are
-not cut to the row; what it overdrew is waited for afterwards, so the average keeps to the rate. Permits that nobody
-used pile up for a few seconds only: a step that took long is caught up with, a pause is not.
+not cut to the row; what it overdrew is waited for afterwards, so the average keeps to the rate. A step is told when it
+ends, so it may read what will be permitted by then: else progress would always be a step behind the clock. Permits that
+nobody used pile up for a few seconds only: a step that took long is caught up with, a pause or a cold start is not.
 
     rate None   no limit        rate 0   paused        rate n   n rows a second
 """
@@ -38,11 +39,17 @@ class RateLimiter:
             self._rate = rate
             self._permits = 0.0
 
-    def available(self) -> int | None:
-        """Rows that may be read now; None when there is no limit."""
+    def begin(self) -> None:
+        """The time until now permits nothing."""
         with self._lock:
             self._settle()
-            return None if self._rate is None else max(int(self._permits), 0)
+            self._permits = 0.0
+
+    def available(self, ahead_seconds: float = 0.0) -> int | None:
+        """Rows that a step may read which ends so many seconds from now; None when there is no limit."""
+        with self._lock:
+            self._settle()
+            return None if self._rate is None else max(int(self._permits + self._rate * ahead_seconds), 0)
 
     def spend(self, rows: int) -> None:
         with self._lock:

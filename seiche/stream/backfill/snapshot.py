@@ -58,6 +58,7 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 CATCH_UP_ROUNDS_MAX = 20
 CANCEL_AGAIN_SECONDS = 0.2
+AHEAD_SECONDS_MAX = 1.0  # that a limited step may take for granted of its own time
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,7 @@ class SnapshotBackfill:
             counts = {relation: self._count(relation) for relation in sorted(driven)}
             self._inputs = {relation: InputProgress(relation, each) for relation, each in counts.items()}
             self._commit(replace(self.state, counts=counts))
-        self._limiter.set(self._limiter.rate)  # the time until here permits nothing
+        self._limiter.begin()
         while self.state.stage < len(self._stages):
             self._run_stage(self._stages[self.state.stage])
         self._commit(replace(self.state, as_of=self.state.pinned), drop_vnodes=True)
@@ -340,6 +341,8 @@ class SnapshotBackfill:
             replace(self.state, step=self.state.step + 1, begun=True), vnodes=new.stored(self.job.id, since=old)
         )
         self._inputs[relation] = new
+        if not self.metrics.steps:  # the first one of a process warms Spark up, and is not caught up with
+            self._limiter.begin()
         self._sizer.took(read, self._around.clock.monotonic() - started)
         self.metrics.rows_read += read
         self.metrics.steps += 1
@@ -483,7 +486,7 @@ class SnapshotBackfill:
             self._wait_while_paused()
             delay = self._limiter.delay()
             if delay == 0:
-                allowed = self._limiter.available()
+                allowed = self._limiter.available(min(self.metrics.step_seconds, AHEAD_SECONDS_MAX))
                 return StepSizer.FIRST_ROWS * VNODES if allowed is None else allowed
             self._nudge.wait(delay if delay is not None else LOOK_AGAIN_SECONDS)
 
