@@ -36,13 +36,13 @@ demo: setup  ## watch views stay up to date through a kill -9, and compare them 
 	@$(BIN)/seiche demo
 
 .PHONY: test
-test: setup  ## all tests but the workloads
+test: setup  ## all tests but the long ones
 	@$(BIN)/seiche doctor --quiet
-	@$(BIN)/python -m pytest -m "not workload" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not long" $(PYTEST_ARGS)
 
-.PHONY: test-workloads
-test-workloads: setup  ## all queries of TPC-H and Nexmark as views, against Spark (minutes)
-	@$(BIN)/python -m pytest tests/workloads $(PYTEST_ARGS)
+.PHONY: test-long
+test-long: setup  ## TPC-H and Nexmark as views, and every operator by affected keys, against Spark (minutes)
+	@$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
 .PHONY: test-fast
 test-fast: setup  ## tests that need no Spark (seconds)

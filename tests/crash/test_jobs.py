@@ -48,7 +48,7 @@ def check_pace(samples: list[Sample]) -> None:
         steps = [b for a, b in itertools.pairwise(told) if a[1] < b[1]]
         assert len(steps) >= 3, f"it stands still: {steps}"
         (began, first), (ended, last) = steps[0], told[-1]
-        assert first - told[0][1] <= points_per_second * (began - told[0][0]) + 1.5, "a start lets too many rows through"
+        assert first - told[0][1] <= points_per_second * (began - told[0][0]) + 1.5, "a start overshoots"
         longest = max(b[0] - a[0] for a, b in itertools.pairwise(steps))
         expected = first + points_per_second * (ended - began)
         assert abs(last - expected) <= max(1.5, 2 * longest * points_per_second), (first, last, expected)

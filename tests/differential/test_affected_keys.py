@@ -19,7 +19,7 @@ from tests.differential.harbour_tables import Write
 from tests.differential.scenario import Harbour
 from tests.differential.test_operators import ARRIVALS, BERTHS, LOGBOOK, TIDES, Port, Quay, table
 
-pytestmark = [pytest.mark.spark]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from benchmarks.nexmark_queries import QUERIES
 from tests.workloads.test_techniques import NOT_BOUND
 from tests.workloads.workload import Delete, Insert, Update, Workload
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.workload, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 _SCALE = float(os.environ.get("SEICHE_TEST_NEXMARK_SCALE", "1"))
 TURNS = int(40 * _SCALE)

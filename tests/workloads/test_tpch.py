@@ -15,7 +15,7 @@ from benchmarks.tpch_data import SCHEMA, Generator, Sizes, order_key
 from benchmarks.tpch_queries import QUERIES
 from tests.workloads.workload import Delete, Insert, Update, Workload
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.workload, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 _SCALE = float(os.environ.get("SEICHE_TEST_TPCH_SCALE", "1"))
 SIZES = Sizes(int(60 * _SCALE), int(150 * _SCALE), int(400 * _SCALE), int(800 * _SCALE))
