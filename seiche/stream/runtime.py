@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
 from seiche.query import Scope, local_rows, open_scope, to_arrow
@@ -168,7 +169,18 @@ class Runtime:
                     return None
                 stamp = pa.array([until] * net.num_rows, pa.int64())
                 return Changes(relation, schema, net.num_rows, (), net.append_column(EPOCH, stamp))
-        return Changes(relation, schema, sum(segment.rows for segment in segments), segments, None)
+        rows = sum(segment.rows for segment in segments)
+        return Changes(relation, schema, rows, segments, None, _net(log, schema))
+
+
+def _net(log: DataFrame, schema: RelationSchema) -> DataFrame:
+    """A change log of several epochs as one step: of a key what left first and what appeared last."""
+    keys = [f"`{name}`" for name in schema.key]
+    stored = ", ".join(f"`{name}`" for name in (*schema.names, VNODE, OP))
+    rows = log.selectExpr(*keys, f"struct({stored}) AS `_row`", f"struct(`{EPOCH}`, `{OP}`) AS `_at`")
+    ends = rows.groupBy(*keys).agg(expr("min_by(`_row`, `_at`) AS `_first`"), expr("max_by(`_row`, `_at`) AS `_last`"))
+    both = f"array(if(`_first`.`{OP}` < 0, `_first`, null), if(`_last`.`{OP}` > 0, `_last`, null))"
+    return ends.selectExpr(f"inline(filter({both}, each -> each IS NOT NULL))")
 
 
 def shape(table: pa.Table, schema: RelationSchema) -> pa.Table:
