@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.util import _create_local_socket
 from sqlglot import exp
 
@@ -154,8 +153,8 @@ def to_arrow(frame: DataFrame) -> pa.Table:
         for each in (*socket, file):
             closed.callback(each.close)
         streams = [pa.ipc.open_stream(each) for each in NoOpSerializer().load_stream(file)]
-    schema = to_arrow_schema(frame.schema, timezone="UTC")
-    return pa.concat_tables([schema.empty_table(), *(stream.read_all().cast(schema) for stream in streams)])
+    tables = [stream.read_all() for stream in streams]
+    return pa.concat_tables(tables) if tables else frame.toArrow()
 
 
 def local_rows(frame: DataFrame) -> DataFrame | None:

@@ -6,6 +6,9 @@ import os
 
 import pytest
 
+# The JVM of a run serves every test in it, whichever starts it: what one of them asks for comes too late.
+os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 3g pyspark-shell")
+
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
