@@ -23,6 +23,7 @@ import seiche
 from seiche.errors import SeicheError
 from seiche.model import RelationId
 from tests.crash.ledger import BERTHS, ROWS_PER_LANE, Intent, Journal, Ledger, ViewChange, Write
+from tests.folders import relation_files
 
 CONTRADICTION = 3
 
@@ -148,13 +149,7 @@ def registered(database: seiche.Engine) -> set[str]:
 
 
 def stored_files(database: seiche.Engine) -> set[str]:
-    root = Path(database.config.data_dir)
-    return {
-        str(path.relative_to(root))
-        for folder in root.glob("r[0-9]*")
-        for path in folder.rglob("*")
-        if path.is_file() and not path.name.endswith(".crc")
-    }
+    return {name for name in relation_files(Path(database.config.data_dir)) if not name.endswith(".crc")}
 
 
 # --- what goes on until the kill -------------------------------------------------------------------------

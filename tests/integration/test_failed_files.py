@@ -10,15 +10,11 @@ import pytest
 
 import seiche
 from seiche import errors
+from tests.folders import relation_files
 
 pytestmark = pytest.mark.spark
 
 Open = Callable[..., seiche.Engine]
-
-
-def stored(folder: Path) -> set[str]:
-    """Every file below the folders of relations."""
-    return {str(path) for path in (folder / "harbour").glob("r[0-9]*/**/*") if path.is_file()}
 
 
 @pytest.mark.parametrize(
@@ -37,11 +33,11 @@ def test_a_statement_that_fails_among_the_executors_leaves_no_file(
     db.execute("CREATE TABLE ships (id int PRIMARY KEY, tons int); CREATE TABLE calls (ship int)")
     db.execute("INSERT INTO ships SELECT g, g FROM generate_series(1, 90) g")
     db.database.maintenance.settle()
-    before = stored(tmp_path)
+    before = relation_files(tmp_path / "harbour")
     assert before
     with pytest.raises(errors.DivisionByZero):
         db.execute(statement)
-    assert stored(tmp_path) == before
+    assert relation_files(tmp_path / "harbour") == before
     assert db.sql("SELECT count(*) FROM ships").rows == [(90,)]
 
 
@@ -50,14 +46,14 @@ def test_a_view_that_is_given_up_leaves_no_file(open_database: Open, tmp_path: P
     db.execute("CREATE TABLE calls (ship int, berth int)")
     db.execute("INSERT INTO calls SELECT g % 1000, g FROM generate_series(1, 200000) g")
     db.database.maintenance.settle()
-    before = stored(tmp_path)
+    before = relation_files(tmp_path / "harbour")
     db.execute("SET statement_timeout = 1")
     with pytest.raises(errors.QueryCanceled):
         db.execute("CREATE MATERIALIZED VIEW v AS SELECT a.ship, b.berth FROM calls a JOIN calls b ON a.ship = b.ship")
     db.execute("SET statement_timeout = 0")
     assert not db.database.jobs.listed()
     deadline = time.monotonic() + 20
-    while stored(tmp_path) != before and time.monotonic() < deadline:
+    while relation_files(tmp_path / "harbour") != before and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert stored(tmp_path) == before
+    assert relation_files(tmp_path / "harbour") == before
     assert db.sql("SHOW JOBS").rows == []

@@ -20,6 +20,7 @@ from seiche.stream.backfill import arrangement
 from seiche.stream.backfill.progress import Slice, StepSizer
 from seiche.stream.backfill.slices import GrowingReads, Seen, SliceRows, within
 from seiche.stream.backfill.snapshot import SnapshotBackfill
+from tests.folders import relation_files
 
 pytestmark = pytest.mark.spark
 
@@ -149,8 +150,7 @@ def test_create_and_cancel_leave_metadata_and_folder_as_before(db: seiche.Engine
 
     def left() -> tuple[object, ...]:
         state = store.load()
-        files = sorted(str(path.relative_to(folder)) for path in folder.glob("r[0-9]*/**/*") if path.is_file())
-        return state.catalog, state.segments, state.pins, dict(state.progress), state.backfill, files
+        return state.catalog, state.segments, state.pins, dict(state.progress), state.backfill, relation_files(folder)
 
     before = left()
     db.execute("SET background_ddl = true; SET backfill_rate_limit = 40")
