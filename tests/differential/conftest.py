@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.differential.scenario import Harbour, Port
+from tests.sparks import shared_spark
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("differential tests")
-        .config("spark.driver.memory", "2g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.scheduler.mode", "FAIR")
-        .config("spark.log.level", "ERROR")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+    yield from shared_spark("differential tests", tmp_path_factory.mktemp("warehouse"))
+
+
+@pytest.fixture
+def port(spark: SparkSession, tmp_path: Path) -> Iterator[Port]:
+    """Opens databases in folders of their own, and closes them."""
+    opened: list[Harbour] = []
+
+    def open_(**settings: Any) -> Harbour:
+        harbour = Harbour(tmp_path / f"harbour{len(opened)}", spark, "", barrier_interval_ms=50, **settings)
+        opened.append(harbour)
+        return harbour
+
+    yield open_
+    for harbour in opened:
+        harbour.__exit__()

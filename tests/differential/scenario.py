@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -201,3 +201,6 @@ def _needed(name: str, queries: Mapping[str, str]) -> set[str]:
 def _some(rows: Sequence[Row]) -> str:
     shown = "\n    ".join(str(row) for row in rows[:6])
     return f"{len(rows)} rows" + (f"\n    {shown}" if rows else "")
+
+
+Port = Callable[..., Harbour]  # opens a database

@@ -6,34 +6,17 @@ Each harbour has several views of one kind over the same tables, so that one sto
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.differential import domains
 from tests.differential.harbour_tables import Write
-from tests.differential.scenario import Harbour
-from tests.differential.test_operators import ARRIVALS, BERTHS, LOGBOOK, TIDES, Port, Quay, table
+from tests.differential.scenario import Port
+from tests.differential.test_operators import ARRIVALS, BERTHS, LOGBOOK, TIDES, Quay, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
-
-
-@pytest.fixture
-def port(spark: SparkSession, tmp_path: Path) -> Iterator[Port]:
-    opened: list[Harbour] = []
-
-    def open_(**settings: Any) -> Harbour:
-        harbour = Harbour(tmp_path / f"harbour{len(opened)}", spark, "", barrier_interval_ms=50, **settings)
-        opened.append(harbour)
-        return harbour
-
-    yield open_
-    for harbour in opened:
-        harbour.__exit__()
 
 
 def plan_of(quay: Quay, query: str) -> str:

@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from seiche.model import RelationId
 from tests.differential import domains
 from tests.differential.domains import Domain
 from tests.differential.harbour_tables import Conflict, Contents, Row, Table, TableColumn, Write
-from tests.differential.scenario import Harbour
+from tests.differential.scenario import Harbour, Port
 
 pytestmark = [pytest.mark.spark]
-
-Port = Callable[..., Harbour]
-
-
-@pytest.fixture
-def port(spark: SparkSession, tmp_path: Path) -> Iterator[Port]:
-    """Opens databases in folders of their own, and closes them."""
-    opened: list[Harbour] = []
-
-    def open_(**settings: Any) -> Harbour:
-        harbour = Harbour(tmp_path / f"harbour{len(opened)}", spark, "", barrier_interval_ms=50, **settings)
-        opened.append(harbour)
-        return harbour
-
-    yield open_
-    for harbour in opened:
-        harbour.__exit__()
 
 
 def table(name: str, key: str = "", **columns: Domain) -> Table:

@@ -10,20 +10,8 @@ from seiche.session.database import Database
 from seiche.session.run import Session
 from seiche.storage.versions import Versions
 from seiche.stream.runtime import Limits, Runtime
+from tests.sparks import NoSpark
 from tests.unit.plan.harbour import Harbour
-
-
-class _NoSpark:
-    """Takes what a session tells Spark about itself; a statement that asks Spark for rows fails the test."""
-
-    def __init__(self) -> None:
-        self.sparkContext = self
-
-    def setJobGroup(self, *_: object) -> None:  # noqa: N802  Spark's name
-        pass
-
-    def setLocalProperty(self, *_: object) -> None:  # noqa: N802  Spark's name
-        pass
 
 
 def harbour_session() -> Session:
@@ -32,7 +20,7 @@ def harbour_session() -> Session:
     harbour.add_view("calls", "SELECT s.name, a.at, a.tons FROM ships s JOIN arrivals a ON a.ship = s.id")
     harbour.add_materialized_view("busiest", "SELECT name, count(*) AS visits FROM calls GROUP BY name")
     absent: Any = None  # nothing that a failing statement reaches
-    runtime = Runtime(_NoSpark(), Versions(), absent, absent, Limits(1000, 1_000_000))
+    runtime = Runtime(NoSpark(), Versions(), absent, absent, Limits(1000, 1_000_000))
     database = Database(
         config=Config(),
         clock=SimulatedClock(),

@@ -9,23 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import seiche
+from tests.sparks import shared_spark
 
 Open = Callable[..., seiche.Engine]
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "OFF")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.maxResultSize", "128m")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    yield from shared_spark("integration tests", tmp_path_factory.mktemp("warehouse"))
 
 
 @pytest.fixture

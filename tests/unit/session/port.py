@@ -23,19 +23,7 @@ from seiche.storage.versions import Versions
 from seiche.stream.checkpoint import Checkpoints
 from seiche.stream.rowids import RowIds
 from seiche.stream.runtime import Limits, Runtime
-
-
-class _NoSpark:
-    """Takes what a session tells Spark about itself; asking it for rows fails the test."""
-
-    def __init__(self) -> None:
-        self.sparkContext = self
-
-    def setJobGroup(self, *_: object) -> None:  # noqa: N802  Spark's name
-        pass
-
-    def setLocalProperty(self, *_: object) -> None:  # noqa: N802  Spark's name
-        pass
+from tests.sparks import NoSpark
 
 
 class _Forgetful:
@@ -76,7 +64,7 @@ def open_port(path: Path) -> Iterator[Port]:
     versions.load(state.committed_epoch, relation_schemas(state.catalog), state.bases.values(), state.segments)
     writer, trash, rows = SegmentWriter(folder, SegmentCache(1_000_000)), Trash(folder), RowIds(state.row_counters)
     absent: Any = idle
-    runtime = Runtime(_NoSpark(), versions, absent, writer, Limits(1000, 1_000_000))
+    runtime = Runtime(NoSpark(), versions, absent, writer, Limits(1000, 1_000_000))
     coordinator = Coordinator(
         Checkpoints(store, versions, writer, folder, trash, rows),
         clock=clock,

@@ -1,0 +1,43 @@
+"""The Spark that a part of the tests shares."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+
+def shared_spark(name: str, warehouse: Path, settings: Mapping[str, str] = {}) -> Iterator[SparkSession]:
+    """A session for a fixture to yield, stopped at its end."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").appName(name)
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.log.level": "OFF",
+        "spark.driver.maxResultSize": "128m",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(warehouse),
+        **settings,
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+class NoSpark:
+    """Takes what a session tells Spark about itself; a statement that asks Spark for rows fails the test."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+
+    def setJobGroup(self, *_: object) -> None:  # noqa: N802  Spark's name
+        pass
+
+    def setLocalProperty(self, *_: object) -> None:  # noqa: N802  Spark's name
+        pass
