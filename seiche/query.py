@@ -16,12 +16,14 @@ from sqlglot import exp
 from seiche.model import Epoch, RelationId
 from seiche.sql.bind import BoundQuery
 from seiche.sql.expressions import NOW
+from seiche.sql.membership import null_aware
 from seiche.storage.relation import RelationReader
 from seiche.storage.versions import Versions
 
 _numbers = itertools.count(1)
 
 _ONE_BATCH = 1 << 40  # bytes
+_LOCAL = "LocalRelation"
 
 
 class Scope:
@@ -73,64 +75,6 @@ def render(query: exp.Expr, view_of: Callable[[str], str], now_ms: int | None = 
     return null_aware(query.copy()).transform(place, copy=False).sql("spark")
 
 
-def null_aware(query: exp.Expr) -> exp.Expr:
-    """`x IN (SELECT …)` inside an expression, spelled out: Spark answers false there where the answer is not known.
-
-    A condition by itself is left alone: there Spark plans it well, and knows about NULL. So is a subquery that looks
-    outside and is no plain selection, which cannot be asked any other way.
-    """
-    for node in list(query.find_all(exp.In)):
-        subquery = node.args.get("query")
-        if subquery is None or _is_condition(node):
-            continue
-        inner = subquery.unnest()
-        if isinstance(inner, exp.Select) and not any(inner.args.get(each) for each in _NOT_PLAIN):
-            value = inner.selects[0].unalias()
-            rows = inner
-        elif not _looks_outside(inner):
-            value = exp.column(exp.to_identifier(inner.named_selects[0], quoted=True), table="members")
-            rows = exp.select("1").from_(inner.subquery("members"))
-        else:
-            continue
-        if not rows.args.get("from_") and not rows.args.get("from"):
-            continue
-
-        def some(*conditions: exp.Expr, rows: exp.Select = rows) -> exp.Expr:
-            found = rows.copy()
-            found.set("expressions", [exp.Literal.number(1)])
-            return exp.Exists(this=found.where(*conditions, copy=False) if conditions else found)
-
-        asked = exp.paren(node.this.copy(), copy=False)
-        unknown = exp.or_(
-            some(exp.Is(this=exp.paren(value.copy()), expression=exp.null())),
-            exp.and_(exp.Is(this=asked.copy(), expression=exp.null()), some()),
-        )
-        spelled = (
-            exp.Case()
-            .when(some(exp.EQ(this=exp.paren(value.copy()), expression=asked)), exp.true())
-            .when(unknown, exp.null())
-            .else_(exp.false())
-        )
-        node.replace(exp.paren(spelled, copy=False))
-    return query
-
-
-_NOT_PLAIN = ("group", "having", "limit", "offset", "distinct", "qualify", "windows", "with_", "with")
-
-
-def _is_condition(node: exp.Expr) -> bool:
-    """Whether it stands, negated or not, among the conditions of a WHERE, HAVING or ON."""
-    parent = node.parent
-    while isinstance(parent, exp.Paren | exp.And | exp.Not):
-        parent = parent.parent
-    return isinstance(parent, exp.Where | exp.Having | exp.Join)
-
-
-def _looks_outside(query: exp.Expr) -> bool:
-    inside = {each.alias_or_name for each in query.find_all(exp.Table, exp.Subquery)}
-    return any(column.table and column.table not in inside for column in query.find_all(exp.Column))
-
-
 def to_arrow(frame: DataFrame) -> pa.Table:
     """The frame's rows on the driver.
 
@@ -138,7 +82,7 @@ def to_arrow(frame: DataFrame) -> pa.Table:
     of such a query is its answer, and no job has to run for it.
     """
     plan = frame._jdf.queryExecution().optimizedPlan()
-    if plan.nodeName() != "LocalRelation":
+    if plan.nodeName() != _LOCAL:
         return frame.toArrow()
     jvm = frame.sparkSession._jvm
     assert jvm is not None
@@ -157,10 +101,29 @@ def to_arrow(frame: DataFrame) -> pa.Table:
     return pa.concat_tables(tables) if tables else frame.toArrow()
 
 
-def local_rows(frame: DataFrame) -> DataFrame | None:
-    """A frame of the answer itself, where Spark's optimizer found it; None where a job has to run."""
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    return _frame_of(plan, frame.sparkSession) if plan.nodeName() == "LocalRelation" else None
+def to_arrow_within_limits(frame: DataFrame) -> pa.Table | None:
+    """As `to_arrow`; None when the rows are more than Spark may send to the driver."""
+    try:
+        return to_arrow(frame)
+    except Exception as error:  # Spark tells the size only by failing the job
+        if "spark.driver.maxResultSize" in str(error):
+            return None
+        raise
+
+
+def estimated_bytes(frame: DataFrame) -> int:
+    """Spark's own estimate of an answer's size; a wrong one only costs time."""
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
+def is_local(frame: DataFrame) -> bool:
+    """Whether Spark's optimizer finds the answer by itself."""
+    return bool(frame._jdf.queryExecution().optimizedPlan().nodeName() == _LOCAL)
+
+
+def local_rows(frame: DataFrame) -> DataFrame:
+    """A frame of the answer of a frame that `is_local`: whoever builds on it does not evaluate it again."""
+    return _frame_of(frame._jdf.queryExecution().optimizedPlan(), frame.sparkSession)
 
 
 def _frame_of(plan: Any, spark: SparkSession) -> DataFrame:

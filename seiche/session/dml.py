@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn, nearest
 from seiche.model import OP, VNODE, Column, JobId, RelationId, RelationSchema
-from seiche.query import adopt, open_scope, render, select, typed
+from seiche.query import adopt, estimated_bytes, open_scope, render, select, typed
 from seiche.session.database import Database
 from seiche.session.names import CatalogNames
 from seiche.session.transaction import Transaction, too_large
@@ -252,9 +252,7 @@ class Dml:
         return _renamed(frame, bound)
 
     def _is_large(self, frame: DataFrame) -> bool:
-        """Spark's own estimate; a wrong one only costs time."""
-        size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-        return size > self._database.runtime.limits.inline_bytes_max // 4
+        return estimated_bytes(frame) > self._database.runtime.limits.inline_bytes_max // 4
 
     def _collected(self, table: CatalogObject, frame: DataFrame) -> pa.Table | None:
         """The rows on the driver, with `_vnode` where the table's key is its own columns."""

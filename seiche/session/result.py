@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from seiche.errors import DataException
 from seiche.model import Epoch
-from seiche.query import to_arrow
+from seiche.query import to_arrow_within_limits
 from seiche.session.streaming import PIECE_ROWS
 from seiche.sql.bind import OutputColumn
 from seiche.sql.failures import translate_spark_error
@@ -125,15 +125,15 @@ class RowReader:
 def fetch_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     """All rows of a frame on the driver, as Python values."""
     try:
-        table = to_arrow(frame)
+        table = to_arrow_within_limits(frame)
     except Exception as error:  # a Spark job's failure arrives as one of many classes
-        if "spark.driver.maxResultSize" in str(error):
-            raise DataException(
-                "result is too large for the client",
-                detail="More than spark.driver.maxResultSize would have to pass through the driver.",
-                hint="Add a LIMIT, or take the rows as a Spark frame with to_spark().",
-            ) from error
         raise translate_spark_error(error) from error
+    if table is None:
+        raise DataException(
+            "result is too large for the client",
+            detail="More than spark.driver.maxResultSize would have to pass through the driver.",
+            hint="Add a LIMIT, or take the rows as a Spark frame with to_spark().",
+        )
     return rows_of(table.to_pydict().values(), table.num_rows)
 
 

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from seiche.query import estimated_bytes, to_arrow_within_limits
+
 PIECE_ROWS = 10_000
 
 
@@ -36,11 +38,4 @@ def pieces(frame: DataFrame, *, inline_bytes: int, scratch: Path) -> Iterator[pa
 
 
 def _collected(frame: DataFrame, inline_bytes: int) -> pa.Table | None:
-    if int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) > inline_bytes:
-        return None
-    try:
-        return frame.toArrow()
-    except Exception as error:  # Spark tells the size only by failing the job
-        if "spark.driver.maxResultSize" in str(error):
-            return None
-        raise
+    return to_arrow_within_limits(frame) if estimated_bytes(frame) <= inline_bytes else None

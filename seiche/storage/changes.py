@@ -6,7 +6,7 @@ epoch are consolidated: a key has at most one row that leaves and one that appea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,7 +25,8 @@ STORED_EXTRA = tuple(EXTRA_TYPES)
 class Changes:
     """What happened to a relation. `table` is there when the rows are few enough for the driver.
 
-    `frame` is there when Spark holds the same rows already, `_epoch` aside: whoever follows need not hand them over.
+    `frame` is there when Spark has a better way to these rows than the segments, `_epoch` aside; it costs something
+    only when somebody follows.
     """
 
     relation: RelationId
@@ -33,7 +34,7 @@ class Changes:
     rows: int
     segments: tuple[Segment, ...]
     table: pa.Table | None = None
-    frame: DataFrame | None = None
+    frame: Callable[[], DataFrame] | None = None
 
 
 def arrow_schema(schema: RelationSchema) -> pa.Schema:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
-from seiche.query import Scope, local_rows, open_scope, to_arrow
+from seiche.query import Scope, is_local, local_rows, open_scope, to_arrow, to_arrow_within_limits
 from seiche.storage.changes import Changes, arrow_schema, consolidate
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
@@ -67,13 +67,8 @@ class Runtime:
 
     def collect(self, frame: DataFrame) -> pa.Table | None:
         """The frame's rows on the driver, or None when they are more than the driver may hold."""
-        try:
-            table = to_arrow(frame)
-        except Exception as error:  # Spark tells the size only by failing the job
-            if "spark.driver.maxResultSize" in str(error):
-                return None
-            raise
-        return table if table.nbytes <= self.limits.inline_bytes_max else None
+        table = to_arrow_within_limits(frame)
+        return table if table is not None and table.nbytes <= self.limits.inline_bytes_max else None
 
     def emit(
         self,
@@ -95,10 +90,10 @@ class Runtime:
                 changes = self.emit_table(relation, schema, self.count_failures(table, failures), epoch)
                 if changes is None or changes.rows != table.num_rows:
                     return changes
-                rows = local_rows(frame)  # nothing cancelled, so these are the changes
-                if rows is not None and FAILED in table.column_names:
-                    rows = rows.drop(FAILED)
-                return replace(changes, frame=rows)
+                if not is_local(frame):
+                    return changes
+                named = [*schema.names, VNODE, OP]  # nothing cancelled, so these are the changes
+                return replace(changes, frame=lambda: local_rows(frame).select(*named))
         if failures is not None and FAILED in frame.columns:
             failures.add(frame.filter(f"`{FAILED}` > 0 AND `{OP}` >= 0").count())
         names = ", ".join(f"`{name}`" for name in (*schema.names, VNODE))
@@ -170,7 +165,7 @@ class Runtime:
                 stamp = pa.array([until] * net.num_rows, pa.int64())
                 return Changes(relation, schema, net.num_rows, (), net.append_column(EPOCH, stamp))
         rows = sum(segment.rows for segment in segments)
-        return Changes(relation, schema, rows, segments, None, _net(log, schema))
+        return Changes(relation, schema, rows, segments, None, lambda: _net(log, schema))
 
 
 def _net(log: DataFrame, schema: RelationSchema) -> DataFrame:

@@ -345,10 +345,6 @@ def window_start(node: exp.Expr, width: exp.Expr, origin: exp.Expr, type_: SqlTy
 # --- making ------------------------------------------------------------------------------------------
 
 
-def _made(strict_name: str, type_: SqlType, arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(type_, strict_name, *arguments)
-
-
 @function("make_date", takes=[INTEGER, INTEGER, INTEGER])
 def _make_date(arguments: Nodes, settings: Settings) -> exp.Expr:
     if settings.strict:
