@@ -57,18 +57,21 @@ class IcebergBases:
         """Makes `paths` the whole content of the table, in one Iceberg commit; returns the snapshot's id."""
         table = self._open(relation, schema)
         old = [task.file for task in table.scan().plan_files()] if table.current_snapshot() else []
-        stay = {self._folder.location(path) for path in paths}
+        known = {file.file_path: file for file in old}
+        locations = [self._folder.location(path) for path in paths]
         with table.transaction() as transaction:
-            files = parquet_files_to_data_files(
-                table.io, transaction.table_metadata, iter(self._folder.location(path) for path in paths)
+            # Entries of files that stay are taken over; only new files are opened.
+            new = parquet_files_to_data_files(
+                table.io, transaction.table_metadata, iter(each for each in locations if each not in known)
             )
+            files = [*(known[each] for each in locations if each in known), *new]
             with _ReplaceAll(
                 operation=Operation.OVERWRITE if old else Operation.APPEND,
                 transaction=transaction,
                 io=table.io,
             ) as overwrite:
                 for file in old:
-                    if file.file_path not in stay:
+                    if file.file_path not in locations:
                         overwrite.delete_data_file(file)
                 for file in files:
                     overwrite.append_data_file(file)

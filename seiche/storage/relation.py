@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from seiche.model import EPOCH, OP, VNODE, Base, Epoch, RelationId, RelationSchema, Segment
+from seiche.model import EPOCH, OP, VNODE, Base, DataFile, Epoch, RelationId, RelationSchema, Segment
 from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, Changes, arrow_schema, latest, spark_ddl, vnode_sql
 from seiche.storage.files import DataFolder
 from seiche.storage.segments import SegmentWriter, read_parquet
@@ -30,8 +30,11 @@ from seiche.storage.versions import RelationVersion
 # A log with at most this many rows is overlaid on the driver.
 DRIVER_LOG_ROWS_MAX = 200_000
 
-# A segment, or a base, up to this size is worth opening on the driver for a lookup: the next one finds it in memory.
-DRIVER_SEGMENT_BYTES_MAX = 4 * 1024 * 1024
+# Files with at most this many bytes, and as many rows as above, are read on the driver when a lookup needs them.
+DRIVER_FILES_BYTES_MAX = 4 * 1024 * 1024
+
+# Segments to be read whole, and segments of which some epochs are wanted.
+_Stored = tuple[list[Segment], list[Segment]]
 
 
 class RelationReader:
@@ -84,15 +87,15 @@ class RelationReader:
         for no others. A key of several columns may bring rows along whose values are wanted, but not together.
         """
         shape = arrow_schema(version.schema)
-        near, far = self._near(version)
+        after, until = version.base.fold_epoch, version.epoch
+        near, far = self._split(version.segments, after, until, load=version.schema)
         found = [_having(near, wanted)] if near is not None else []
         frames = []
-        if _is_small(version.base):
+        if _is_small(version.base.files):
             found += [_having(self._segments.load_base(file, version.schema), wanted) for file in version.base.files]
         else:
             frames.append(self._base(version).selectExpr("*", f"1 AS `{OP}`", f"0 AS `{EPOCH}`"))
-        stored = self._log(version.schema, far, version.base.fold_epoch, version.epoch) if far else None
-        frames += [stored] if stored is not None else []
+        frames += self._far(version.schema, far, after, until)
         if frames:
             frame = _union([each.select(*shape.names) for each in frames])
             frame = frame.filter(condition) if condition else frame
@@ -103,30 +106,14 @@ class RelationReader:
             found.append(frame.toArrow().cast(shape))
         return pa.concat_tables(found) if found else shape.empty_table()
 
-    def _near(self, version: RelationVersion) -> tuple[pa.Table | None, list[Segment]]:
-        """The part of the log that the driver holds or may well hold, and the segments that it may not."""
-        far: list[Segment] = []
-        tables: list[pa.Table] = []
-        for segment in version.segments:
-            table = self._segments.remembered(segment)
-            small = segment.rows <= DRIVER_LOG_ROWS_MAX and segment.bytes <= DRIVER_SEGMENT_BYTES_MAX
-            if table is None and small and not segment.bare:
-                table = self._segments.load(segment, version.schema)
-            if table is None:
-                far.append(segment)
-            else:
-                inside = segment.epoch_lo > version.base.fold_epoch and segment.epoch_hi <= version.epoch
-                tables.append(table if inside else _clip(table, version.base.fold_epoch, version.epoch))
-        return (pa.concat_tables(tables) if tables else None), far
-
     def log(self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch) -> DataFrame | None:
         """The changes of the epochs (after, until], as they happened; None when there are none."""
         return self._log(schema, segments, after, until)
 
     def changes(self, changes: Changes) -> DataFrame:
         """Changes as a frame with the stored columns, `_vnode`, `_op` and `_epoch`."""
-        if changes.frame is not None and changes.segments:
-            return changes.frame.selectExpr("*", f"cast({changes.segments[0].epoch_hi} as bigint) AS `{EPOCH}`")
+        if changes.frame is not None:
+            return changes.frame().selectExpr("*", f"cast({changes.segments[0].epoch_hi} as bigint) AS `{EPOCH}`")
         if changes.table is not None:
             return self.local(changes.table, changes.schema)
         return _union(self._files(changes.schema, changes.segments))
@@ -157,13 +144,15 @@ class RelationReader:
 
     def _log(self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch) -> DataFrame | None:
         remembered, stored = self._split(segments, after, until)
-        frames = []
-        if remembered is not None:
-            frames.append(self.local(remembered, schema))
-        frames += self._files(schema, stored[0])
-        inside = f"`{EPOCH}` > {after} and `{EPOCH}` <= {until}"
-        frames += [frame.filter(inside) for frame in self._files(schema, stored[1])]
+        frames = [self.local(remembered, schema)] if remembered is not None else []
+        frames += self._far(schema, stored, after, until)
         return _union(frames) if frames else None
+
+    def _far(self, schema: RelationSchema, segments: _Stored, after: Epoch, until: Epoch) -> list[DataFrame]:
+        """The part of a log that is read from files."""
+        whole, clipped = segments
+        inside = f"`{EPOCH}` > {after} and `{EPOCH}` <= {until}"
+        return [*self._files(schema, whole), *(frame.filter(inside) for frame in self._files(schema, clipped))]
 
     def _files(self, schema: RelationSchema, segments: Sequence[Segment]) -> list[DataFrame]:
         """Segments read from their files, with all columns."""
@@ -183,15 +172,20 @@ class RelationReader:
         return frames
 
     def _split(
-        self, segments: Sequence[Segment], after: Epoch, until: Epoch
-    ) -> tuple[pa.Table | None, tuple[list[Segment], list[Segment]]]:
-        """Parts the log into rows in memory (clipped to the epochs) and files (whole, and to be clipped)."""
+        self, segments: Sequence[Segment], after: Epoch, until: Epoch, *, load: RelationSchema | None = None
+    ) -> tuple[pa.Table | None, _Stored]:
+        """Parts the log into rows in memory (clipped to the epochs) and files (whole, and to be clipped).
+
+        With `load`, the schema, small files are read into memory first.
+        """
         tables: list[pa.Table] = []
         whole: list[Segment] = []
         clipped: list[Segment] = []
         for segment in segments:
             inside = segment.epoch_lo > after and segment.epoch_hi <= until
             table = self._segments.remembered(segment)
+            if table is None and load is not None and not segment.bare and _is_small([segment]):
+                table = self._segments.load(segment, load)
             if table is None:
                 (whole if inside else clipped).append(segment)
             else:
@@ -243,9 +237,10 @@ def _ground(version: RelationVersion) -> tuple[list[Segment], list[Segment]]:
     return fresh, [segment for segment in version.segments if not segment.fresh]
 
 
-def _is_small(base: Base) -> bool:
-    small = sum(file.bytes for file in base.files) <= DRIVER_SEGMENT_BYTES_MAX
-    return small and sum(file.rows for file in base.files) <= DRIVER_LOG_ROWS_MAX
+def _is_small(files: Sequence[Segment | DataFile]) -> bool:
+    """Whether files are worth opening on the driver for a lookup: the next one finds them in memory."""
+    bytes_ = sum(file.bytes for file in files)
+    return bytes_ <= DRIVER_FILES_BYTES_MAX and sum(file.rows for file in files) <= DRIVER_LOG_ROWS_MAX
 
 
 def _having(rows: pa.Table, wanted: pa.Table) -> pa.Table:

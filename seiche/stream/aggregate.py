@@ -13,6 +13,7 @@ themselves, whatever lies in the base and whatever in the log, and the last stat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -205,11 +206,10 @@ class _Groups:
         """The items of groups whose keys and state are given, in the same order."""
         numbered = states.append_column("_at", pa.array(np.arange(states.num_rows)))
         with runtime.scope() as scope:
-            called = ", ".join(["*", *(f"{value} AS `{name}`" for name, value in self.state.results.items())])
             fields = [*self.aggregate.keys, *(Field(each.name, each.type) for each in self.state.columns)]
             types = ", ".join([*(f"`{each.name}` {each.type.spark}" for each in fields), "`_at` bigint"])
             rows = scope.view(runtime.spark.createDataFrame(numbered, schema=types))
-            query = f"SELECT `_at`, {', '.join(self._items())} FROM (SELECT {called} FROM {rows})"
+            query = f"SELECT `_at`, {', '.join(self._items())} FROM ({_with(rows, self.state.results)})"
             found = to_arrow(scope.sql(query))
         return found.sort_by("_at").drop_columns(["_at"])
 
@@ -230,9 +230,7 @@ class _Groups:
             doubt = [f"`{column}` <> 0" for column in self.state.inexact]
             doubt += [f"`{each.name}` IS NULL" for each in self.state.sums if each.may_overflow]
             results[name] = f"if({' OR '.join(doubt)}, `_native_{name}`, {result})" if doubt else result
-        called = ", ".join(["*", *(f"{value} AS `{name}`" for name, value in results.items())])
-        stored = ", ".join([*self._items(), *(f"`{column.name}`" for column in self.state.columns)])
-        shown = f"SELECT {stored} FROM (SELECT {called} FROM ({grouped}))"
+        shown = f"SELECT {self._stored()} FROM ({_with(f'({grouped})', results)})"
         return (
             f"SELECT {_list(self.schema.names)}, {vnode_sql(self.schema.key)} AS `{VNODE}`,"
             f" cast(1 as tinyint) AS `{OP}` FROM ({shown})"
@@ -296,10 +294,8 @@ class _Groups:
             columns.append(f"{each.choose}({before}, `{each.gained}`) AS `{each.name}`")
         columns.append(f"({' OR '.join(redo) if redo else 'false'}) AS `{REDO}`")
         with_state = f"SELECT {', '.join(columns)} FROM ({merged})"
-        called = ", ".join(["*", *(f"{value} AS `{name}`" for name, value in self.state.results.items())])
-        stored = ", ".join([*self._items(), *(f"`{column.name}`" for column in self.state.columns)])
         flags = f"`_had`, `_has`, `_o`, `_has` AND `{REDO}` AS `{REDO}`"
-        shown = f"SELECT {flags}, {stored} FROM (SELECT {called} FROM ({with_state}))"
+        shown = f"SELECT {flags}, {self._stored()} FROM ({_with(f'({with_state})', self.state.results)})"
         return f"SELECT *, {vnode_sql(self.schema.key)} AS `{VNODE}` FROM ({shown})"
 
     def exploded_sql(self, rows: str) -> str:
@@ -324,11 +320,20 @@ class _Groups:
         pairs = zip(self.schema.key, self.key_names, strict=True)
         return rows.selectExpr(*(f"`{stored}` AS `{key}`" for stored, key in pairs))
 
+    def _stored(self) -> str:
+        """The stored columns: the items, then the state."""
+        return ", ".join([*self._items(), *(f"`{column.name}`" for column in self.state.columns)])
+
     def _items(self) -> list[str]:
         return [
             f"cast({item.expr.sql('spark')} as {item.field.type.spark}) AS `{item.field.name}`"
             for item in self.aggregate.items
         ]
+
+
+def _with(rows: str, results: Mapping[str, str]) -> str:
+    """Rows of group states with the results of the calls beside them."""
+    return f"SELECT {', '.join(['*', *(f'{value} AS `{name}`' for name, value in results.items())])} FROM {rows}"
 
 
 def _list(names: object) -> str:
