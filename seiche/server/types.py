@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from seiche.errors import FeatureNotSupported, InvalidText, ProtocolViolation
+from seiche.errors import FeatureNotSupported, InvalidText, NumericOutOfRange, ProtocolViolation
 from seiche.server.messages import Field, decode_text
 from seiche.sql.text import format_value
 from seiche.types import (
@@ -159,7 +159,7 @@ def _binary_encoder(type_: SqlType) -> Callable[[Any], bytes]:
         case Kind.INTEGER:
             return struct.Struct("!i").pack
         case Kind.BIGINT:
-            return struct.Struct("!I" if type_.known_as else "!q").pack
+            return _encode_oid if type_.known_as else struct.Struct("!q").pack
         case Kind.REAL:
             return struct.Struct("!f").pack
         case Kind.DOUBLE:
@@ -186,6 +186,12 @@ def _binary_encoder(type_: SqlType) -> Callable[[Any], bytes]:
             return lambda value: _encode_array(value, type_)
         case Kind.STRUCT:
             return lambda value: _encode_struct(value, type_)
+
+
+def _encode_oid(value: int) -> bytes:
+    if not 0 <= value < 1 << 32:
+        raise NumericOutOfRange("OID out of range", hint="Ask for the text format.")
+    return struct.pack("!I", value)
 
 
 def _encode_timestamptz(value: datetime) -> bytes:
