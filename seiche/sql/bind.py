@@ -18,22 +18,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from seiche.errors import (
-    DuplicateColumn,
-    SyntaxError_,
-    UndefinedColumn,
-    nearest,
-)
+from seiche.errors import DuplicateColumn, SyntaxError_, UndefinedColumn, nearest
 from seiche.model import Column
+from seiche.sql.binder import Clause, Usage
 from seiche.sql.casts import assign, settle
-from seiche.sql.expressions import Clause, ExpressionBinder, Usage
-from seiche.sql.nodes import (
-    Settings,
-    integer,
-    null,
-    type_of,
-    typed,
-)
+from seiche.sql.expressions import expression_binder
+from seiche.sql.invocations import inlined
+from seiche.sql.nodes import Settings, integer, null, type_of, typed
 from seiche.sql.queries import (
     Bound,
     BoundQuery,
@@ -86,7 +77,7 @@ def bind_expression(
     usage = Usage()
     listed = list(columns.values()) if isinstance(columns, Mapping) else list(columns)
     scope = bare_scope(listed)
-    binder = ExpressionBinder(scope, settings, usage, Clause.DEFAULT)
+    binder = expression_binder(scope, settings, usage, Clause.DEFAULT)
     node = settle(binder.bind(parsed(expression)), settings)
     return BoundExpression(node, type_of(node), usage.now, tuple(usage.volatile))
 
@@ -97,18 +88,14 @@ def check_function(function: UserFunction, names: Names, settings: Settings) -> 
     scope = binder.scope_of(
         [(name, null(type_)) for name, (_, type_) in zip(parameter_names(function), function.parameters, strict=True)]
     )
-    binder.expressions(scope, Clause.SELECT).inlined(function, [null(type_) for _, type_ in function.parameters])
+    inlined(binder.expressions(scope, Clause.SELECT), function, [null(type_) for _, type_ in function.parameters])
 
 
 # --- statements that write ---------------------------------------------------------------------------
 
 
 def bind_insert(
-    target: BoundRelation,
-    column_names: Sequence[str] | None,
-    query: exp.Expr | None,
-    names: Names,
-    settings: Settings,
+    target: BoundRelation, column_names: Sequence[str] | None, query: exp.Expr | None, names: Names, settings: Settings
 ) -> BoundQuery:
     """The rows to insert: all visible columns of the target in order, defaults and generated columns filled in.
 
@@ -218,8 +205,7 @@ def _check_assignments(target: BoundRelation, names: Sequence[str]) -> None:
             raise DuplicateColumn(f'column "{name}" specified more than once')
         if column.generated is not None:
             raise SyntaxError_(
-                f'cannot write to generated column "{name}"',
-                detail=f'Column "{name}" is a generated column.',
+                f'cannot write to generated column "{name}"', detail=f'Column "{name}" is a generated column.'
             )
         seen.add(name)
 

@@ -26,10 +26,11 @@ from seiche.errors import (
 from seiche.model import Column
 from seiche.sql import tables
 from seiche.sql.aggregates import is_aggregate, is_aggregate_node
+from seiche.sql.binder import Binder, Clause, Usage, sorted_by
 from seiche.sql.calls import call_of
 from seiche.sql.casts import assign, common_type, convert, settle
 from seiche.sql.dialect import Seiche
-from seiche.sql.expressions import Clause, ExpressionBinder, Usage
+from seiche.sql.expressions import expression_binder
 from seiche.sql.functions import is_function
 from seiche.sql.nodes import (
     Settings,
@@ -151,9 +152,9 @@ class QueryBinder:
         self._refs.add(candidate.lower())
         return candidate
 
-    def expressions(self, scope: Scope, clause: Clause) -> ExpressionBinder:
+    def expressions(self, scope: Scope, clause: Clause) -> Binder:
         functions = self._names if isinstance(self._names, Functions) else None
-        return ExpressionBinder(scope, self.settings, self.usage, clause, functions)
+        return expression_binder(scope, self.settings, self.usage, clause, functions)
 
     def scope_of(self, values: Sequence[tuple[str, exp.Expr]]) -> Scope:
         """A scope of nothing but named values."""
@@ -276,7 +277,7 @@ class QueryBinder:
                 position = _ordinal(item.this)
                 if position is not None:
                     target = _at(bound.columns, position, "ORDER BY")
-                    keys.append(binder.sorted_by(typed(exp.column(target.alias, quoted=True), target.type), item))
+                    keys.append(sorted_by(typed(exp.column(target.alias, quoted=True), target.type), item))
                 else:
                     keys.append(binder.ordered(item))
             bound.ast.set("order", exp.Order(expressions=keys))
@@ -836,12 +837,11 @@ class QueryBinder:
             return []
         binder = self.expressions(scope, Clause.ORDER)
         return [
-            binder.sorted_by(self._sort_target(item.this, binder, projections, columns), item)
-            for item in order.expressions
+            sorted_by(self._sort_target(item.this, binder, projections, columns), item) for item in order.expressions
         ]
 
     def _sort_target(
-        self, item: exp.Expr, binder: ExpressionBinder, projections: Sequence[exp.Expr], columns: Sequence[OutputColumn]
+        self, item: exp.Expr, binder: Binder, projections: Sequence[exp.Expr], columns: Sequence[OutputColumn]
     ) -> exp.Expr:
         """An output column by position or name; else an expression, which may turn out to be one."""
 
