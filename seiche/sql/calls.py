@@ -6,7 +6,7 @@ because it knows the function. This module gives every one of them back its Post
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -153,3 +153,8 @@ def row_parts(node: exp.Expr) -> Sequence[exp.Expr] | None:
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "row":
         return node.expressions
     return None
+
+
+def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of an expression without those of its subqueries."""
+    return node.walk(prune=lambda part: isinstance(part, exp.Query))
