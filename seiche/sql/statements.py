@@ -276,6 +276,7 @@ class Grant:
     target: GrantTarget
     users: tuple[str, ...]
     grant_option: bool = False
+    granted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +288,23 @@ class Revoke:
     users: tuple[str, ...]
     option_only: bool = False
     cascade: bool = False
+    granted_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDefaultPrivileges:
+    """GRANT or REVOKE on what will be made: by `owners` (empty: who says so), in `schemas` (empty: any).
+
+    `kind` is SCHEMA for schemas themselves. `option` is WITH GRANT OPTION, or GRANT OPTION FOR.
+    """
+
+    privileges: tuple[str, ...]
+    kind: ObjectKind
+    users: tuple[str, ...]
+    owners: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    revokes: bool = False
+    option: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -668,6 +686,7 @@ Statement = (
     | AlterUser
     | Grant
     | Revoke
+    | AlterDefaultPrivileges
     | AlterOwner
     | Drop
     | Rename

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from seiche.errors import nearest
+from seiche.errors import SyntaxError_, nearest
 from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
+    AlterDefaultPrivileges,
     AlterUser,
     CreateUser,
     Grant,
@@ -35,15 +37,15 @@ _PLURALS = {
 
 
 def create_user(cursor: Cursor) -> CreateUser:
-    name = cursor.name()
+    name = user_name(cursor)
     flags, password, _ = _options(cursor)
     return CreateUser(name, flags, password)
 
 
 def alter_user(cursor: Cursor) -> AlterUser:
-    name = cursor.name()
+    name = user_name(cursor)
     if cursor.accept("rename", "to"):
-        return AlterUser(name, new_name=cursor.name())
+        return AlterUser(name, new_name=user_name(cursor))
     if cursor.peek() is None:
         raise cursor.error()
     flags, password, sets_password = _options(cursor)
@@ -56,13 +58,21 @@ def _options(cursor: Cursor) -> tuple[tuple[str, ...], str | None, bool]:
     password: str | None = None
     sets_password = False
     while cursor.peek() is not None:
-        word = cursor.word()
+        token = cursor.peek()
+        quoted = token is not None and token.token_type is TokenType.IDENTIFIER
+        word = token.text if token is not None and quoted else cursor.word()
         if word in _FLAGS:
             cursor.index += 1
             flags.append(word.replace("createrole", "createuser"))
         elif cursor.accept("password") or cursor.accept("encrypted", "password"):
             password = None if cursor.accept("null") else cursor.string()
             sets_password = True
+        elif quoted:
+            raise SyntaxError_(
+                f'unexpected user option: "{word}"',
+                hint=nearest(word.lower(), (*_FLAGS, "password")),
+                position=cursor.position(),
+            )
         else:
             raise cursor.error(hint=nearest(word, (*_FLAGS, "password")))
     return tuple(flags), password, sets_password
@@ -73,8 +83,9 @@ def grant(cursor: Cursor) -> Grant:
     cursor.expect("on")
     target = _target(cursor)
     cursor.expect("to")
-    users = cursor.comma_separated(lambda: _user(cursor))
-    return Grant(privileges, target, users, cursor.accept("with", "grant", "option"))
+    users = cursor.comma_separated(lambda: _grantee(cursor))
+    option = cursor.accept("with", "grant", "option")
+    return Grant(privileges, target, users, option, _granted_by(cursor))
 
 
 def revoke(cursor: Cursor) -> Revoke:
@@ -83,11 +94,43 @@ def revoke(cursor: Cursor) -> Revoke:
     cursor.expect("on")
     target = _target(cursor)
     cursor.expect("from")
-    users = cursor.comma_separated(lambda: _user(cursor))
+    users = cursor.comma_separated(lambda: _grantee(cursor))
+    granted_by = _granted_by(cursor)
     cascade = cursor.accept("cascade")
     if not cascade:
         cursor.accept("restrict")
-    return Revoke(privileges, target, users, option_only, cascade)
+    return Revoke(privileges, target, users, option_only, cascade, granted_by)
+
+
+def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
+    owners: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    if cursor.accept("for", "user") or cursor.accept("for", "role"):
+        owners = cursor.comma_separated(lambda: user_name(cursor))
+    if cursor.accept("in", "schema"):
+        schemas = cursor.comma_separated(lambda: cursor.object_name().name)
+    revokes = not cursor.accept("grant")
+    option = False
+    if revokes:
+        cursor.expect("revoke")
+        option = cursor.accept("grant", "option", "for")
+    privileges = _privileges(cursor)
+    cursor.expect("on")
+    position = cursor.position()
+    kind = ObjectKind.SCHEMA if cursor.accept("schemas") else _plural(cursor)
+    if kind is ObjectKind.SCHEMA and schemas:
+        raise SyntaxError_("cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS", position=position)
+    cursor.expect("from" if revokes else "to")
+    users = cursor.comma_separated(lambda: _grantee(cursor))
+    if revokes:
+        cursor.accept("cascade") or cursor.accept("restrict")
+    else:
+        option = cursor.accept("with", "grant", "option")
+    return AlterDefaultPrivileges(privileges, kind, users, owners, schemas, revokes, option)
+
+
+def _granted_by(cursor: Cursor) -> str | None:
+    return user_name(cursor) if cursor.accept("granted", "by") else None
 
 
 def _privileges(cursor: Cursor) -> tuple[str, ...]:
@@ -112,21 +155,43 @@ def _privileges(cursor: Cursor) -> tuple[str, ...]:
 
 def _target(cursor: Cursor) -> GrantTarget:
     if cursor.accept("all"):
-        for words, kind in _PLURALS.items():
-            if cursor.accept(*words):
-                cursor.expect("in", "schema")
-                return GrantTarget(kind, cursor.comma_separated(lambda: ObjectName((cursor.name(),))), True, True)
-        raise cursor.error(hint=nearest(cursor.word(), (words[-1] for words in _PLURALS)))
+        kind = _plural(cursor)
+        cursor.expect("in", "schema")
+        return GrantTarget(kind, cursor.comma_separated(cursor.object_name), True, True)
     kind, explicit = ObjectKind.TABLE, False
     for each in ObjectKind:
         if cursor.accept(*each.value.split()):
             kind, explicit = each, True
             break
-    return GrantTarget(kind, cursor.comma_separated(cursor.object_name), False, explicit)
+    return GrantTarget(kind, cursor.comma_separated(lambda: named(cursor, kind)), False, explicit)
 
 
-def _user(cursor: Cursor) -> str:
-    if cursor.sees("public"):
-        raise cursor.unsupported("PUBLIC", hint="Name the users.")
+def _plural(cursor: Cursor) -> ObjectKind:
+    for words, kind in _PLURALS.items():
+        if cursor.accept(*words):
+            return kind
+    raise cursor.error(hint=nearest(cursor.word(), (words[-1] for words in _PLURALS)))
+
+
+def named(cursor: Cursor, kind: ObjectKind) -> ObjectName:
+    """A name. A user's may be `user`; a function's may have the types of its parameters: only one has the name."""
+    if kind is ObjectKind.USER:
+        return ObjectName((user_name(cursor),))
+    name = cursor.object_name()
+    if kind is ObjectKind.FUNCTION and cursor.accept_symbol(TokenType.L_PAREN):
+        while not cursor.accept_symbol(TokenType.R_PAREN):
+            read_type(cursor)
+            if not cursor.accept_symbol(TokenType.COMMA) and not cursor.sees_symbol(TokenType.R_PAREN):
+                raise cursor.error()
+    return name
+
+
+def user_name(cursor: Cursor) -> str:
+    """A user's name; `user` is none of the reserved words here, as in RisingWave."""
+    return "user" if cursor.accept("user") else cursor.name()
+
+
+def _grantee(cursor: Cursor) -> str:
+    """A user, or `public` for everybody, which no user is called."""
     cursor.accept("group")
-    return cursor.name()
+    return user_name(cursor)
