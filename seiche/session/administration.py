@@ -29,8 +29,8 @@ from seiche.errors import (
 )
 from seiche.model import ObjectId
 from seiche.session.database import Database
-from seiche.session.default_privileges import grantees, with_defaults
-from seiche.session.passwords import verifier_of
+from seiche.session.default_privileges import grantees, privileges_on, with_defaults
+from seiche.session.passwords import is_hashed_with_md5, verifier_of
 from seiche.session.result import Result
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
@@ -87,9 +87,11 @@ class Administration:
         match statement:
             case ast.CreateUser():
                 self.create_user(statement)
+                _warn_of_md5(statement.password, note)
                 return Result("CREATE_USER")
             case ast.AlterUser():
                 self.alter_user(statement)
+                _warn_of_md5(statement.password, note)
                 return Result("UPDATE_USER")
             case ast.Grant():
                 self.grant(statement)
@@ -163,6 +165,7 @@ class Administration:
         def change(catalog: Catalog) -> Catalog:
             users = grantees(catalog, statement.users, option=statement.grant_option)
             _check_grantor(catalog, statement.granted_by)
+            _check_kind(statement)
             held = {grant.key: grant for grant in catalog.grants}
             new = []
             for target in self._targets(catalog, statement.target):
@@ -181,6 +184,7 @@ class Administration:
         def change(catalog: Catalog) -> Catalog:
             users = grantees(catalog, statement.users, option=False)
             _check_grantor(catalog, statement.granted_by)
+            _check_kind(statement)
             held = {grant.key: grant for grant in catalog.grants}
             gone: list[Grant] = []
             for target in self._targets(catalog, statement.target):
@@ -335,10 +339,21 @@ def _chosen(words: tuple[str, ...], target: Target) -> tuple[Privilege, ...]:
     return tuple(Privilege(word.upper()) for word in words) or access.privileges_of(target)
 
 
+def _check_kind(statement: ast.Grant | ast.Revoke) -> None:
+    """What does not apply to a kind is told also where a schema has none of it."""
+    if statement.target.whole_schemas:
+        privileges_on(_KINDS[statement.target.kind], statement.privileges)
+
+
 def _check_grantor(catalog: Catalog, name: str | None) -> None:
     """GRANTED BY has to name somebody; a grant does not remember who gave it."""
     if name is not None:
         catalog.user(name)
+
+
+def _warn_of_md5(password: str | None, note: Callable[[str], None]) -> None:
+    if password is not None and is_hashed_with_md5(password):
+        note("a password hashed with MD5 lets nobody in: give the password itself, or a SCRAM verifier")
 
 
 def _refuse_reserved(name: str) -> None:

@@ -22,7 +22,7 @@ def with_defaults(catalog: Catalog, statement: ast.AlterDefaultPrivileges, speak
     owners = [catalog.user(name).id for name in statement.owners] or [speaker.id]
     schemas: list[ObjectId | None] = [catalog.schema(name).id for name in statement.schemas]
     users = grantees(catalog, statement.users, option=statement.option and not statement.revokes)
-    privileges = _privileges(statement, kind)
+    privileges = privileges_on(kind, statement.privileges)
     if not statement.revokes:
         return catalog.with_default_grants(
             *(
@@ -56,9 +56,10 @@ def grantees(catalog: Catalog, names: tuple[str, ...], *, option: bool) -> list[
     return [PUBLIC if name == PUBLIC_NAME else catalog.user(name).id for name in names]
 
 
-def _privileges(statement: ast.AlterDefaultPrivileges, kind: ObjectKind | None) -> tuple[Privilege, ...]:
+def privileges_on(kind: ObjectKind | None, words: tuple[str, ...]) -> tuple[Privilege, ...]:
+    """The privileges named, or all that a kind (None: schemas) takes. InvalidDefinition for one that it does not."""
     known = access.privileges_of_kind(kind)
-    chosen = tuple(Privilege(name.upper()) for name in statement.privileges) or known
+    chosen = tuple(Privilege(word.upper()) for word in words) or known
     for privilege in chosen:
         if privilege not in known:
             raise InvalidDefinition(

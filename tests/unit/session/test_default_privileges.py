@@ -117,6 +117,8 @@ def test_defaults_are_there_after_a_restart_and_go_with_their_user(tmp_path: Pat
         ("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO nobody", UndefinedObject),
         ("ALTER DEFAULT PRIVILEGES IN SCHEMA nowhere GRANT SELECT ON TABLES TO pilot", UndefinedObject),
         ("ALTER DEFAULT PRIVILEGES GRANT INSERT ON VIEWS TO pilot", InvalidDefinition),
+        ("GRANT INSERT ON ALL SOURCES IN SCHEMA public TO pilot", InvalidDefinition),
+        ("REVOKE INSERT ON ALL VIEWS IN SCHEMA public FROM pilot", InvalidDefinition),
         ("GRANT SELECT ON ALL TABLES IN SCHEMA public TO pilot GRANTED BY nobody", UndefinedObject),
         ('CREATE USER ada WITH "LOGIN"', SyntaxError_),
         ("DROP USER rwadmin", InsufficientPrivilege),
