@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
 from seiche.catalog.facts import SessionFact
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
@@ -33,6 +33,7 @@ from seiche.model import Epoch, JobId, ObjectId, RelationId, RelationSchema
 from seiche.plan.algebra import Plan, with_names
 from seiche.plan.fragments import Fragment, cut
 from seiche.plan.lower import lower
+from seiche.session import indexes
 from seiche.session.jobs import Jobs
 from seiche.session.names import CatalogNames
 from seiche.session.system.evaluate import SystemQueries
@@ -140,6 +141,7 @@ class Database:
     def __post_init__(self) -> None:
         self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
+        self._offer_indexes()
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock)
@@ -159,8 +161,14 @@ class Database:
 
         def publish() -> None:
             self.catalog = new
+            self._offer_indexes()
 
         return Checkpoint.between(old, new), publish
+
+    def _offer_indexes(self) -> None:
+        """Lets lookups use the indexes that are complete at the committed epoch."""
+        versions = self.runtime.versions
+        versions.indexes.set(indexes.readable(self.catalog, versions.committed_epoch))
 
     # --- jobs ----------------------------------------------------------------------------------------
 
@@ -189,12 +197,8 @@ class Database:
         return with_names(plan, wanted)
 
     def fragments_of(self, view: CatalogObject, catalog: Catalog) -> tuple[Fragment, ...]:
-        """The fragments of a stored view, planned again from its definition."""
-        (parsed,) = parse(view.definition)
-        if not isinstance(parsed.statement, CreateMaterializedView):
-            raise InvariantError(f"{view} is not defined by CREATE MATERIALIZED VIEW")
-        search_path = tuple(view.properties.get("search_path", ["public"]))
-        plan = self.view_plan(parsed.statement, catalog, search_path)
+        """The fragments of a stored view or an index, planned again from its definition."""
+        plan = indexes.stored_plan(view, catalog) if view.kind is ObjectKind.INDEX else self._stored_plan(view, catalog)
         internal = iter(catalog.children(view.id))
         fragments = cut(plan, RelationId(view.id), lambda: RelationId(next(internal).id))
         stored = {RelationId(child.id): child.relation for child in catalog.children(view.id)}
@@ -207,6 +211,13 @@ class Database:
                     hint="Drop the view and create it again, or start the version of Seiche that created it.",
                 )
         return fragments
+
+    def _stored_plan(self, view: CatalogObject, catalog: Catalog) -> Plan:
+        (parsed,) = parse(view.definition)
+        if not isinstance(parsed.statement, CreateMaterializedView):
+            raise InvariantError(f"{view} is not defined by CREATE MATERIALIZED VIEW")
+        search_path = tuple(view.properties.get("search_path", ["public"]))
+        return self.view_plan(parsed.statement, catalog, search_path)
 
     def view_job(self, view: CatalogObject, catalog: Catalog) -> ViewJob:
         return ViewJob(JobId(view.id), view.name, self.fragments_of(view, catalog), self.runtime)
@@ -229,7 +240,7 @@ class Database:
 
     def resume_in_graph(self, state: StoredState) -> None:
         """Goes on with views that grow inside the main graph, before it starts."""
-        for view in self.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+        for view in self.catalog.objects(*FOLLOWING_KINDS):
             progress = state.progress.get(JobId(view.id))
             if view.status is ObjectStatus.CREATING and progress is not None and _grows_in_graph(progress):
                 job = self.view_job(view, self.catalog)
@@ -245,7 +256,7 @@ class Database:
 
     def resume(self, state: StoredState) -> None:
         """Goes on with everything that runs beside the main graph and does not run yet, from what is stored."""
-        for view in self.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+        for view in self.catalog.objects(*FOLLOWING_KINDS):
             if self.jobs.get(view.id) is not None or JobId(view.id) in self.refreshes:
                 continue
             schedule = schedule_of(view)
@@ -265,7 +276,7 @@ class Database:
     def main_graph(self, catalog: Catalog) -> Graph:
         """The jobs that follow every barrier."""
         jobs: list[Job] = [self.table_job(table) for table in catalog.objects(ObjectKind.TABLE)]
-        for view in catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+        for view in catalog.objects(*FOLLOWING_KINDS):
             if view.status is ObjectStatus.CREATED and schedule_of(view) is None:
                 jobs.append(self.view_job(view, catalog))
         for each in self.jobs.listed():

@@ -291,7 +291,8 @@ class Session:
                     statement, self._note
                 )
             case ast.CreateIndex():
-                raise FeatureNotSupported("CREATE INDEX is not supported yet")
+                self._note(self._creation().create_index(statement))
+                return Result("CREATE_INDEX")
             case ast.Drop():
                 for notice in Drops(self._definitions()).drop(statement):
                     self._note(notice)

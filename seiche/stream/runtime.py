@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -212,6 +212,17 @@ class EpochReads:
             version = self.runtime.versions.at(relation, epoch)
             self._views[name] = f"({self.runtime.reader.weighted(version, self.scope.view, predicate)})"
         return self._views[name]
+
+    def index_for(self, relation: RelationId, limited: Collection[str], needed: Collection[str]) -> RelationId | None:
+        """An index to read at `before` instead of a relation, where few values of some columns are wanted.
+
+        Only for an input that this step leaves as it is: the index of one that changes may not have followed yet.
+        """
+        versions = self.runtime.versions
+        if not versions.indexes or relation in self.changes or self.after <= versions.committed_epoch:
+            return None
+        found = versions.index_for(relation, limited, needed, self.before)
+        return found.relation if found is not None else None
 
     def exact(self, relation: RelationId, epoch: Epoch) -> str:
         """The name of a view of the relation's rows at an epoch."""

@@ -216,6 +216,9 @@ class GrowingReads(EpochReads):
             self._names[name] = f"({self.runtime.reader.weighted(version, self.scope.view, condition)})"
         return self._names[name]
 
+    def index_for(self, *_: object) -> None:
+        """An index would show the whole of an input of which a step sees a part."""
+
     def exact(self, relation: RelationId, epoch: Epoch) -> str:
         if relation == self._own:
             return super().exact(relation, epoch)
