@@ -36,7 +36,7 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
             renamed = cursor.column_names()
         else:
             body = _TableBody(name)
-            cursor.in_parentheses(lambda: _table_item(cursor, body))
+            cursor.in_parentheses(lambda: _table_item(cursor, body), comma_may_end=True)
     append_only = False
     on_conflict: ConflictRule | None = None
     options: Options = ()
@@ -67,9 +67,11 @@ def _conflict_rule(cursor: Cursor) -> ConflictRule:
     if cursor.accept("ignore") or cursor.accept("do", "nothing"):
         return ConflictRule.IGNORE
     if cursor.accept("do", "update"):
+        if cursor.accept("full"):
+            return ConflictRule.OVERWRITE
         cursor.expect("if", "not", "null")
         return ConflictRule.UPDATE_IF_NOT_NULL
-    raise cursor.error(hint="Write ON CONFLICT OVERWRITE, IGNORE or DO UPDATE IF NOT NULL.")
+    raise cursor.error(hint="Write ON CONFLICT OVERWRITE, IGNORE, DO UPDATE FULL or DO UPDATE IF NOT NULL.")
 
 
 def _table_item(cursor: Cursor, body: _TableBody) -> None:
