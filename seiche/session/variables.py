@@ -43,12 +43,14 @@ class Variable:
 
 
 def _timezone(value: str) -> str:
-    if value.lower() in ("local", "default", "utc", "gmt", "z"):
+    if value.lower() in ("utc", "z"):
         return "UTC"
     by_folded = {name.lower(): name for name in zoneinfo.available_timezones()}
     if value.lower() not in by_folded:
         raise InvalidParameter(
-            f'invalid value for parameter "timezone": "{value}"', hint=nearest(value, by_folded.values())
+            f'invalid value for parameter "timezone": "{value}"',
+            detail="Invalid value: there is no time zone of that name.",
+            hint=nearest(value, by_folded.values()),
         )
     return by_folded[value.lower()]
 

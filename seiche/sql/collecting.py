@@ -127,15 +127,14 @@ def _string_agg(made: AggregateCall, settings: Settings) -> exp.Expr:
     node, separator = settle(node, settings), settle(separator, settings)
     if type_of(node).kind not in (Kind.VARCHAR, Kind.BYTEA) or type_of(separator) != type_of(node):
         raise undefined(made.name, made.arguments, aggregate_names())
-    if type_of(node).kind is Kind.BYTEA or not isinstance(separator, exp.Literal | exp.Null | exp.Cast):
+    order = list(made.order)
+    if made.distinct and any(item.this != node for item in order):
+        raise GroupingError("in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list")
+    constant = isinstance(separator, exp.Literal | exp.Null | exp.Cast) and separator.find(exp.Column) is None
+    # Spark cannot plan a sorted listagg of distinct values beside other distinct aggregates.
+    if type_of(node).kind is Kind.BYTEA or not constant or (made.distinct and order):
         return _strung(node, separator, made)
     inner = filtered(node, made)
-    order = list(made.order)
-    if made.distinct and order:
-        for item in order:
-            if item.this != node:
-                raise GroupingError("in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list")
-            item.set("this", inner.copy())
     listed: exp.Expr = exp.Anonymous(this="listagg", expressions=[distinct_of(inner, made), separator])
     if order:
         listed = exp.WithinGroup(this=listed, expression=exp.Order(expressions=order))

@@ -35,15 +35,15 @@ _PLURALS = {
 
 
 def create_user(cursor: Cursor) -> CreateUser:
-    name = cursor.name()
+    name = cursor.user_name()
     flags, password, _ = _options(cursor)
     return CreateUser(name, flags, password)
 
 
 def alter_user(cursor: Cursor) -> AlterUser:
-    name = cursor.name()
+    name = cursor.user_name()
     if cursor.accept("rename", "to"):
-        return AlterUser(name, new_name=cursor.name())
+        return AlterUser(name, new_name=cursor.user_name())
     if cursor.peek() is None:
         raise cursor.error()
     flags, password, sets_password = _options(cursor)
@@ -56,7 +56,9 @@ def _options(cursor: Cursor) -> tuple[tuple[str, ...], str | None, bool]:
     password: str | None = None
     sets_password = False
     while cursor.peek() is not None:
-        word = cursor.word()
+        token = cursor.peek()
+        quoted = token is not None and token.token_type is TokenType.IDENTIFIER
+        word = token.text if token is not None and quoted else cursor.word()
         if word in _FLAGS:
             cursor.index += 1
             flags.append(word.replace("createrole", "createuser"))
@@ -64,7 +66,8 @@ def _options(cursor: Cursor) -> tuple[tuple[str, ...], str | None, bool]:
             password = None if cursor.accept("null") else cursor.string()
             sets_password = True
         else:
-            raise cursor.error(hint=nearest(word, (*_FLAGS, "password")))
+            known = nearest(word.lower(), (*_FLAGS, "password"))
+            raise cursor.error(hint=" ".join(filter(None, (f"{word} is an unexpected user option.", known))))
     return tuple(flags), password, sets_password
 
 
@@ -129,4 +132,4 @@ def _user(cursor: Cursor) -> str:
     if cursor.sees("public"):
         raise cursor.unsupported("PUBLIC", hint="Name the users.")
     cursor.accept("group")
-    return cursor.name()
+    return cursor.user_name()

@@ -53,6 +53,8 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
             break
     if cursor.word() in ("format", "include", "from", "engine"):
         raise cursor.unsupported(f"CREATE TABLE with {cursor.word().upper()}")
+    if body is None and not renamed and cursor.peek() is None:
+        body = _TableBody(name)  # a table without columns
     if body is None:
         cursor.expect("as")
         query = cursor.query(cursor.rest())
