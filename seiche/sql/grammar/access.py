@@ -77,7 +77,8 @@ def grant(cursor: Cursor) -> Grant:
     target = _target(cursor)
     cursor.expect("to")
     users = cursor.comma_separated(lambda: _user(cursor))
-    return Grant(privileges, target, users, cursor.accept("with", "grant", "option"))
+    grant_option = cursor.accept("with", "grant", "option")
+    return Grant(privileges, target, users, grant_option, _granted_by(cursor))
 
 
 def revoke(cursor: Cursor) -> Revoke:
@@ -87,10 +88,15 @@ def revoke(cursor: Cursor) -> Revoke:
     target = _target(cursor)
     cursor.expect("from")
     users = cursor.comma_separated(lambda: _user(cursor))
+    granted_by = _granted_by(cursor)
     cascade = cursor.accept("cascade")
     if not cascade:
         cursor.accept("restrict")
-    return Revoke(privileges, target, users, option_only, cascade)
+    return Revoke(privileges, target, users, option_only, cascade, granted_by)
+
+
+def _granted_by(cursor: Cursor) -> str | None:
+    return cursor.user_name() if cursor.accept("granted", "by") else None
 
 
 def _privileges(cursor: Cursor) -> tuple[str, ...]:
@@ -118,7 +124,7 @@ def _target(cursor: Cursor) -> GrantTarget:
         for words, kind in _PLURALS.items():
             if cursor.accept(*words):
                 cursor.expect("in", "schema")
-                return GrantTarget(kind, cursor.comma_separated(lambda: ObjectName((cursor.name(),))), True, True)
+                return GrantTarget(kind, cursor.comma_separated(cursor.object_name), True, True)
         raise cursor.error(hint=nearest(cursor.word(), (words[-1] for words in _PLURALS)))
     kind, explicit = ObjectKind.TABLE, False
     for each in ObjectKind:
