@@ -42,7 +42,7 @@ from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, c
 from seiche.stream.backfill.protocol import Backfill
 from seiche.stream.backfill.snapshot import BackfillState, pin_holder, pins_at
 from seiche.stream.backfill.stages import stages
-from seiche.stream.table import Conflict
+from seiche.stream.conflict import Conflict
 from seiche.stream.view import ViewJob
 from seiche.types import BIGINT, Kind
 
@@ -95,6 +95,8 @@ class Ddl:
         if statement.on_conflict is not None:
             properties["on_conflict"] = Conflict(statement.on_conflict.value).value
         properties["primary_key"] = list(statement.primary_key)
+        if statement.version_columns:
+            properties["version_columns"] = list(statement.version_columns)
         if statement.watermarks:
             properties["watermarks"] = [[each.column, each.expression.text] for each in statement.watermarks]
         table = self._object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
@@ -108,7 +110,7 @@ class Ddl:
         name, schema = self._place(statement.name)
         if statement.if_not_exists and self._exists(schema, name):
             return None
-        names = statement.columns or tuple(column.name for column in columns)
+        names = (*statement.columns, *(column.name for column in columns[len(statement.columns) :]))
         if len(names) != len(columns):
             raise InvalidDefinition(f"{len(names)} column names were given for {len(columns)} columns")
         types = [column.type if column.type.kind is not Kind.NULL else None for column in columns]

@@ -12,7 +12,6 @@ from seiche.sql.statements import (
     Grant,
     GrantTarget,
     ObjectKind,
-    ObjectName,
     Revoke,
 )
 

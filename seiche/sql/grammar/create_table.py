@@ -37,7 +37,7 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
             renamed = cursor.column_names()
         else:
             body = _TableBody(name)
-            cursor.in_parentheses(lambda: _table_item(cursor, body), comma_may_end=True)
+            cursor.in_parentheses(partial(_table_item, cursor, body), comma_may_end=True)
     append_only = False
     on_conflict: ConflictRule | None = None
     options: Options = ()
