@@ -48,10 +48,11 @@ from seiche.stream.backfill.protocol import Backfill
 from seiche.stream.backfill.snapshot import BackfillState, HandOver, SnapshotBackfill, Surroundings, pin_holder
 from seiche.stream.batch_refresh.runner import RefreshRunner, stored_state
 from seiche.stream.batch_refresh.schedule import Schedule, read_schedule
+from seiche.stream.conflict import Conflict
 from seiche.stream.maintenance import Maintenance, MaintenancePolicy
 from seiche.stream.rowids import RowIds
 from seiche.stream.runtime import Runtime
-from seiche.stream.table import Conflict, TableJob
+from seiche.stream.table import TableJob
 from seiche.stream.view import ViewJob
 
 # Counts up when a change of planning gives stored views another shape than before.
@@ -185,6 +186,7 @@ class Database:
             self.runtime,
             self.row_ids,
             self.bounds,
+            tuple(table.properties.get("version_columns", ())),
         )
 
     def view_plan(self, statement: CreateMaterializedView, catalog: Catalog, search_path: tuple[str, ...]) -> Plan:

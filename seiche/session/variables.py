@@ -43,12 +43,14 @@ class Variable:
 
 
 def _timezone(value: str) -> str:
-    if value.lower() in ("local", "default", "utc", "gmt", "z"):
+    if value.lower() in ("utc", "z"):
         return "UTC"
     by_folded = {name.lower(): name for name in zoneinfo.available_timezones()}
     if value.lower() not in by_folded:
         raise InvalidParameter(
-            f'invalid value for parameter "timezone": "{value}"', hint=nearest(value, by_folded.values())
+            f'invalid value for parameter "timezone": "{value}"',
+            detail="Invalid value: there is no time zone of that name.",
+            hint=nearest(value, by_folded.values()),
         )
     return by_folded[value.lower()]
 
@@ -114,19 +116,23 @@ _ACCEPTED = MappingProxyType(
         **dict.fromkeys(
             (
                 "batch_enable_distributed_dml", "batch_enable_lookup_join", "batch_enable_sort_agg",
-                "bypass_cluster_limits", "create_compaction_group_for_mv", "enable_index_selection",
+                "bypass_cluster_limits", "create_compaction_group_for_mv", "disable_purify_definition",
+                "dml_wait_persistence", "enable_index_selection",
                 "enable_join_ordering", "enable_locality_backfill", "enable_share_plan", "enable_two_phase_agg",
                 "force_split_distinct_agg", "force_two_phase_agg", "row_security", "sink_decouple",
                 "streaming_allow_jsonb_in_stream_key", "streaming_enable_bushy_join", "streaming_enable_delta_join",
                 "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
                 "streaming_separate_consecutive_join",
-                "streaming_separate_sink", "streaming_use_arrangement_backfill", "streaming_use_shared_source",
+                "streaming_separate_sink", "streaming_unsafe_allow_unmaterialized_impure_expr",
+                "streaming_use_arrangement_backfill", "streaming_use_shared_source",
                 "streaming_use_snapshot_backfill", "synchronize_seqscans",
             ),
             "false",
         ),
         **dict.fromkeys(
             (
+                "dml_rate_limit", "locality_backfill_mode", "sink_rate_limit", "source_rate_limit",
+                "streaming_cache_refill_policy", "streaming_join_encoding",
                 "streaming_max_parallelism", "streaming_parallelism_for_backfill", "streaming_parallelism_for_index",
                 "streaming_parallelism_for_materialized_view", "streaming_parallelism_for_sink",
                 "streaming_parallelism_for_source", "streaming_parallelism_for_table",
@@ -135,6 +141,7 @@ _ACCEPTED = MappingProxyType(
         ),
         **dict.fromkeys(("idle_in_transaction_session_timeout", "lock_timeout", "batch_parallelism"), "0"),
         "batch_expr_strict_mode": "true",
+        "streaming_asof_join_use_cache": "true",
         "check_function_bodies": "on",
         "default_transaction_isolation": "repeatable read",
         "default_transaction_read_only": "off",
@@ -197,10 +204,12 @@ class Variables:
 
 
 def find(name: str) -> Variable:
+    """The variable of that name; RisingWave's own are known with `rw_` before their names and without."""
     folded = _ALIASES.get(name.lower(), name.lower())
-    if folded not in VARIABLES:
-        raise UndefinedObject(
-            f'unrecognized configuration parameter "{name}"',
-            hint=nearest(folded, VARIABLES) or "SHOW ALL lists the parameters of a session.",
-        )
-    return VARIABLES[folded]
+    for spelled in (folded, folded.removeprefix("rw_"), f"rw_{folded}"):
+        if spelled in VARIABLES:
+            return VARIABLES[spelled]
+    raise UndefinedObject(
+        f'unrecognized configuration parameter "{name}"',
+        hint=nearest(folded, VARIABLES) or "SHOW ALL lists the parameters of a session.",
+    )

@@ -201,7 +201,7 @@ def _array_replace(arguments: Nodes, settings: Settings) -> exp.Expr:
     return transform(node, "x", body, type_of(node))
 
 
-@function("array_to_string", takes=[Any_.ARRAY, VARCHAR, VARCHAR], optional=1)
+@function("array_to_string", "array_join", takes=[Any_.ARRAY, VARCHAR, VARCHAR], optional=1)
 def _array_to_string(arguments: Nodes, settings: Settings) -> exp.Expr:
     node = arguments[0]
     while element_type(node).kind is Kind.ARRAY:

@@ -96,3 +96,9 @@ def test_every_default_passes_its_own_check() -> None:
     for variable in VARIABLES.values():
         assert variable.check(variable.default) == variable.default
         assert variable.meaning
+
+
+@pytest.mark.parametrize("name", ["rw_implicit_flush", "RW_IMPLICIT_FLUSH", "implicit_flush"])
+def test_names_of_risingwave_are_known_with_and_without_their_prefix(name: str) -> None:
+    assert Variables().with_value(name, "on").is_on("rw_implicit_flush")
+    assert find("rw_streaming_enable_delta_join") is find("streaming_enable_delta_join")
