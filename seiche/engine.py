@@ -35,6 +35,7 @@ from seiche.errors import JavaNotUsable, LeaseLost, SeicheError
 from seiche.model import Epoch, RelationId
 from seiche.session import python_functions
 from seiche.session.database import Database, maintenance_policy, relation_schemas
+from seiche.session.observed import Observer
 from seiche.session.result import Result
 from seiche.session.run import Session
 from seiche.storage.base import IcebergBases
@@ -190,6 +191,7 @@ class Engine:
             state.catalog,
         )
         self._undo.append(self.database.system.close)
+        self.observer = Observer(self.database)
         self._start(state)
 
     def _start(self, state: StoredState) -> None:

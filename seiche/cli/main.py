@@ -117,6 +117,9 @@ def parser() -> argparse.ArgumentParser:
     )
     start.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     start.add_argument("--port", type=int, default=4566, help="port to listen on (default: 4566)")
+    start.add_argument(
+        "--dashboard-port", type=int, metavar="N", help="port of the dashboard, 0 for none (default: 5691 if free)"
+    )
     start.add_argument("--max-connections", type=int, default=300, metavar="N", help="most sessions at a time (300)")
     start.add_argument("--threads", type=int, default=32, metavar="N", help="statements that run at a time (32)")
     start.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate chain (PEM): offer TLS")
@@ -224,7 +227,7 @@ def _start(arguments: argparse.Namespace, config: Config) -> int:
         certificate=arguments.tls_cert,
         key=arguments.tls_key,
     )
-    return serve.start(config, options)
+    return serve.start(config, options, dashboard_port=arguments.dashboard_port)
 
 
 def _sql(arguments: argparse.Namespace, config: Config, connect: Connect) -> int:

@@ -43,8 +43,10 @@ from seiche.storage.bounds import KeyBounds
 from seiche.storage.fold import FoldPolicy
 from seiche.storage.retention import Pins, Trash
 from seiche.stream.backfill.arrangement import ArrangementBackfill, ArrangementState, BackfillKind
+from seiche.stream.backfill.hand_over import HandOver
 from seiche.stream.backfill.protocol import Backfill
-from seiche.stream.backfill.snapshot import BackfillState, HandOver, SnapshotBackfill, Surroundings, pin_holder
+from seiche.stream.backfill.snapshot import SnapshotBackfill
+from seiche.stream.backfill.state import BackfillState, Surroundings, pin_holder
 from seiche.stream.batch_refresh.runner import RefreshRunner, stored_state
 from seiche.stream.batch_refresh.schedule import Schedule, read_schedule
 from seiche.stream.maintenance import Maintenance, MaintenancePolicy

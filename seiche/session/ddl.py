@@ -40,8 +40,8 @@ from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression, bind_query, check_function
 from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
 from seiche.stream.backfill.protocol import Backfill
-from seiche.stream.backfill.snapshot import BackfillState, pin_holder, pins_at
 from seiche.stream.backfill.stages import stages
+from seiche.stream.backfill.state import BackfillState, pin_holder, pins_at
 from seiche.stream.table import Conflict
 from seiche.stream.view import ViewJob
 from seiche.types import BIGINT, Kind

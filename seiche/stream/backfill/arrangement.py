@@ -205,7 +205,10 @@ class ArrangementBackfill:
             state, self._told = replace(self._state, begun=True), False
         if rows is not None:
             self._limiter.spend(rows.rows)
-            self._sizer.took(rows.rows, self._clock.monotonic() - started)
+            seconds = self._clock.monotonic() - started
+            self._sizer.took(rows.rows, seconds)
+            self._runtime.metrics.backfill_rows.add(rows.rows, relation=self.name)
+            self._runtime.metrics.backfill_step_seconds.observe(seconds, relation=self.name)
         vnodes = tuple(
             row for relation, each in new.inputs.items() for row in each.stored(self.id, since=old.inputs[relation])
         )
@@ -283,6 +286,8 @@ class ArrangementBackfill:
         frames: dict[RelationId, DataFrame] = {}
         for relation in self._driven:
             passed = self._marked(changes[relation], old.inputs[relation]) if relation in changes else None
+            if relation in changes:
+                self._count_upstream(changes[relation], passed)
             appeared = rows if rows is not None and rows.relation == relation else None
             merged = self._merged(passed, appeared, barrier.epoch)
             if merged is not None:
@@ -333,6 +338,13 @@ class ArrangementBackfill:
         if kept is None:
             return replace(changes, segments=(), table=None), frame
         return (replace(changes, rows=kept.num_rows, segments=(), table=kept), None) if kept.num_rows else None
+
+    def _count_upstream(self, changes: Changes, passed: tuple[Changes, DataFrame | None] | None) -> None:
+        """Counts what went on and what did not. Many changes are only marked by the executors, and count as passed."""
+        kept = passed[0].rows if passed is not None else 0
+        counter = self._runtime.metrics.backfill_upstream_rows
+        counter.add(kept, relation=self.name, fate="passed")
+        counter.add(changes.rows - kept, relation=self.name, fate="dropped")
 
     def _merged(
         self, passed: tuple[Changes, DataFrame | None] | None, rows: SliceRows | None, epoch: Epoch

@@ -20,7 +20,7 @@ from seiche.errors import CommitOutcomeUnknown, InvariantError, QueryCanceled, S
 from seiche.model import Epoch, JobId, ObjectId, Pin, RelationId, physical_ms
 from seiche.sql.failures import translate_spark_error
 from seiche.stream.backfill.durable import commit_step
-from seiche.stream.backfill.snapshot import Surroundings, pin_holder
+from seiche.stream.backfill.state import Surroundings, pin_holder
 from seiche.stream.batch_refresh.machine import BatchRefresh, Idle, LogEpoch
 from seiche.stream.batch_refresh.schedule import Cron, Every, Schedule
 from seiche.stream.runtime import Failures
@@ -29,7 +29,6 @@ from seiche.stream.view import ViewJob
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
-LATENCY_BOUNDS = (0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
 
 
 def stored_state(snapshot_epoch: Epoch, committed: Epoch, ran_ms: int) -> dict[str, Any]:
@@ -45,15 +44,10 @@ def stored_state(snapshot_epoch: Epoch, committed: Epoch, ran_ms: int) -> dict[s
 
 @dataclass(slots=True)
 class Metrics:
-    """Counted since the process started. `latency` counts barriers by how long they took, up to `LATENCY_BOUNDS`."""
+    """Counted since the process started, for rw_catalog. All else is among the engine's metrics."""
 
     runs: int = 0
     rows: int = 0
-    inflight_barriers: int = 0
-    latency: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS) + 1))
-
-    def barrier_took(self, seconds: float) -> None:
-        self.latency[sum(seconds > bound for bound in LATENCY_BOUNDS)] += 1
 
 
 @dataclass(slots=True)
@@ -78,6 +72,7 @@ class RefreshRunner:
     def __init__(self, around: Surroundings, changed: Callable[[frozenset[RelationId]], None]) -> None:
         self._around = around
         self._runtime = around.runtime
+        self._metrics = around.runtime.metrics
         self._changed = changed
         self._lock = threading.RLock()
         self._tick = threading.Event()
@@ -170,9 +165,6 @@ class RefreshRunner:
                 for job, entry in sorted(self._entries.items())
                 if (at := entry.machine.readable) is not None
             )
-
-    def metrics(self, job: JobId) -> Metrics:
-        return self._entries[job].metrics
 
     # --- deciding ------------------------------------------------------------------------------------
 
@@ -275,14 +267,17 @@ class RefreshRunner:
         except Exception as cause:  # noqa: BLE001  the edge of this thread: the job is idle again and will be tried again
             error = cause if isinstance(cause, SeicheError) else translate_spark_error(cause)
             self._undo(entry, keep_files=isinstance(cause, CommitOutcomeUnknown))
+        self._metrics.refresh_inflight.set(0, relation=entry.name)
         with self._lock:
             entry.run = None
             entry.last_error = error
             if error is None:
                 entry.metrics.runs += 1
+                self._metrics.refresh_runs.add(relation=entry.name, outcome="finished")
                 self._answer(entry, entry.machine.pinned or Epoch(0))
             else:
                 entry.machine = entry.machine.failed()
+                self._metrics.refresh_runs.add(relation=entry.name, outcome="failed")
                 entry.not_before = self._around.clock.monotonic() + RETRY_SECONDS
                 if not self._stopped.is_set():
                     log.warning("refresh of %s failed and is tried again: %s", entry.name, error.message)
@@ -297,21 +292,24 @@ class RefreshRunner:
         if start is None:
             return
         barriers = getattr(entry.machine.state, "barriers", ())
-        entry.metrics.inflight_barriers = len(barriers)
+        self._metrics.refresh_inflight.set(len(barriers), relation=entry.name)
         began = self._around.clock.monotonic()
         for barrier in barriers:
             self._stop_if_told(entry)
             if barrier.kind is not BarrierKind.CHECKPOINT:
                 continue  # its changes are part of the next checkpoint's: one replay for both
-            entry.metrics.rows += self._step(plan, start, barrier.epoch)
+            changed = self._step(plan, start, barrier.epoch)
             self._stop_if_told(entry)
             self._commit(job, entry, plan.inputs, plan.outputs, barrier.epoch)
             start = barrier.epoch
             with self._lock:
                 entry.machine = entry.machine.committed(barrier.epoch)
             now = self._around.clock.monotonic()
-            entry.metrics.barrier_took(now - began)
-            entry.metrics.inflight_barriers = sum(each.epoch > barrier.epoch for each in barriers)
+            entry.metrics.rows += changed
+            self._metrics.refresh_rows.add(changed, relation=entry.name)
+            self._metrics.refresh_barrier_seconds.observe(now - began, relation=entry.name)
+            left = sum(each.epoch > barrier.epoch for each in barriers)
+            self._metrics.refresh_inflight.set(left, relation=entry.name)
             began = now
 
     def _step(self, plan: ViewJob, start: Epoch, target: Epoch) -> int:
