@@ -49,6 +49,7 @@ from seiche.stream.backfill.snapshot import SnapshotBackfill
 from seiche.stream.backfill.state import BackfillState, Surroundings, pin_holder
 from seiche.stream.batch_refresh.runner import RefreshRunner, stored_state
 from seiche.stream.batch_refresh.schedule import Schedule, read_schedule
+from seiche.stream.load import StreamLoad
 from seiche.stream.maintenance import Maintenance, MaintenancePolicy
 from seiche.stream.rowids import RowIds
 from seiche.stream.runtime import Runtime
@@ -135,16 +136,18 @@ class Database:
     sessions: MutableMapping[int, KnownSession] = field(default_factory=weakref.WeakValueDictionary)
     jobs: Jobs = field(init=False)
     refreshes: RefreshRunner = field(init=False)
+    load: StreamLoad = field(init=False)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
+        self.load = StreamLoad(self.clock)
         self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
 
     def _surroundings(self) -> Surroundings:
-        return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock)
+        return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock, self.load)
 
     # --- the catalog at a barrier --------------------------------------------------------------------
 
@@ -373,6 +376,8 @@ class Database:
         for each in self.jobs.listed():
             if isinstance(each, ArrangementBackfill):
                 each.epoch_ended(self.coordinator.committed_epoch, failed=report.error is not None)
+        if report.jobs:
+            self.load.epoch_took(report.total_s)
         if report.error is None:
             self.refreshes.nudge()
             changed = [

@@ -240,6 +240,9 @@ class ArrangementBackfill:
             self._told = True
         self._limiter.set(rate)
 
+    def set_tasks(self, tasks: int | None) -> None:
+        self._runtime = replace(self._runtime, tasks=tasks)
+
     def set_paused(self, paused: bool) -> None:
         self._paused = paused
 

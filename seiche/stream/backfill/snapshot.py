@@ -83,6 +83,7 @@ class SnapshotBackfill:
         self._catches_up = catches_up
         self._phase = Phase.SNAPSHOT if state.as_of is None else Phase.LOG
         self._limiter = RateLimiter(around.clock, state.rate)
+        self._tasks = around.runtime.tasks
         self._sizer = StepSizer(cores=around.runtime.cores)
         self._inputs = {
             relation: InputProgress.restored(relation, counts, stored) for relation, counts in state.counts.items()
@@ -127,6 +128,9 @@ class SnapshotBackfill:
             self.state = state
         self._limiter.set(rate)
         self._nudge.set()
+
+    def set_tasks(self, tasks: int | None) -> None:
+        self._tasks = tasks
 
     def set_paused(self, paused: bool) -> None:
         self._paused = paused
@@ -201,7 +205,12 @@ class SnapshotBackfill:
         limited = self._limiter.rate is not None
         inputs = {relation for stage in self._stages for relation in stage.read}
         fresh = self.state.step == 0 and not self.state.counts
-        if fresh and not limited and sum(map(self._estimate, inputs)) <= self._sizer.at_once_rows:
+        if (
+            fresh
+            and not limited
+            and not self._around.load.busy
+            and sum(map(self._estimate, inputs)) <= self._sizer.at_once_rows
+        ):
             self._wait_while_paused()
             self._build_at_once()
             return
@@ -232,9 +241,11 @@ class SnapshotBackfill:
     def _run_stage(self, stage: Stage) -> None:
         if stage.method is Method.WHOLE:
             self._await_turn(stage)
+            self._make_room()
             self._run_whole(stage)
             return
         while True:
+            self._make_room()
             relation = next((each for each in stage.driven if not self._inputs[each].finished), None)
             if relation is None and self.state.begun:
                 break
@@ -413,6 +424,11 @@ class SnapshotBackfill:
             self._runtime.writer.remove(lost)
 
     # --- small things --------------------------------------------------------------------------------
+
+    def _make_room(self) -> None:
+        """Sets how many tasks the next step uses."""
+        tasks = self._around.load.tasks(self._runtime.cores, self._tasks)
+        self._runtime = replace(self._runtime, tasks=tasks)
 
     def _next_epoch(self) -> Epoch:
         return Epoch(self.state.step + 1)

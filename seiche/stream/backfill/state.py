@@ -10,6 +10,7 @@ from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
 from seiche.model import Epoch, JobId, Pin, RelationId
 from seiche.storage.retention import Pins, Trash
+from seiche.stream.load import StreamLoad
 from seiche.stream.runtime import Runtime
 from seiche.stream.view import ViewJob
 
@@ -78,3 +79,4 @@ class Surroundings:
     pins: Pins
     trash: Trash
     clock: Clock
+    load: StreamLoad

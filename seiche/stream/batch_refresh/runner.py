@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seiche.catalog.checkpoint import Checkpoint
@@ -319,7 +319,9 @@ class RefreshRunner:
                 for relation in plan.inputs
                 if (changes := self._runtime.changes_between(relation, start, target)) is not None
             }
-            changed = plan.advance(start, target, found, Failures()) if found else {}
+            tasks = self._around.load.tasks(self._runtime.cores, plan.runtime.tasks)
+            roomy = replace(plan, runtime=replace(plan.runtime, tasks=tasks))
+            changed = roomy.advance(start, target, found, Failures()) if found else {}
         return sum(changes.rows for changes in changed.values())
 
     def _commit(
