@@ -19,6 +19,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
 from seiche.catalog.facts import SessionFact
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import PARALLELISM, Parallelism, backfill_parallelism_of, parallelism_of
 from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
@@ -179,7 +180,8 @@ class Database:
             RelationId(table.id),
             table.relation,
             conflict,
-            self.runtime,
+            # What nobody set does not hold back a load.
+            self.runtime_of(parallelism_of(table)) if PARALLELISM in table.properties else self.runtime,
             self.row_ids,
             self.bounds,
         )
@@ -214,7 +216,11 @@ class Database:
         return fragments
 
     def view_job(self, view: CatalogObject, catalog: Catalog) -> ViewJob:
-        return ViewJob(JobId(view.id), view.name, self.fragments_of(view, catalog), self.runtime)
+        runtime = self.runtime_of(parallelism_of(view))
+        return ViewJob(JobId(view.id), view.name, self.fragments_of(view, catalog), runtime)
+
+    def runtime_of(self, parallelism: Parallelism) -> Runtime:
+        return replace(self.runtime, tasks=parallelism.tasks(self.runtime.cores))
 
     def start_backfill(
         self, view: CatalogObject, job: ViewJob, state: BackfillState, stored: Sequence[VnodeProgress] = ()
@@ -223,6 +229,7 @@ class Database:
         batch = schedule_of(view) is not None
         finish = self._rest if batch else self._hand_over
         backfill = SnapshotBackfill(job, state, self._surroundings(), finish, stored=stored, catches_up=not batch)
+        backfill.set_tasks(backfill_parallelism_of(view).tasks(self.runtime.cores))
         self.jobs.add(backfill)
         return backfill
 
@@ -230,7 +237,7 @@ class Database:
         self, job: ViewJob, state: ArrangementState, since: Epoch, stored: Sequence[VnodeProgress] = ()
     ) -> ArrangementBackfill:
         """A view's creation as a job of the main graph. The caller adds it to the graph, and to the list of jobs."""
-        return ArrangementBackfill(job, state, self.runtime, self.clock, self._take_over, stored=stored, since=since)
+        return ArrangementBackfill(job, state, job.runtime, self.clock, self._take_over, stored=stored, since=since)
 
     def resume_in_graph(self, state: StoredState) -> None:
         """Goes on with views that grow inside the main graph, before it starts."""

@@ -54,6 +54,7 @@ class Runtime:
     writer: SegmentWriter
     limits: Limits
     metrics: EngineMetrics = field(default_factory=EngineMetrics)
+    cores: int = 1  # tasks that Spark runs at a time
     tasks: int | None = None  # at most so many write a large result; None: as Spark sees fit
 
     @contextmanager
@@ -61,11 +62,6 @@ class Runtime:
         """Names for frames in SQL text, gone when the block ends."""
         with open_scope(self.spark) as scope:
             yield scope
-
-    @property
-    def cores(self) -> int:
-        """Tasks that Spark runs at a time."""
-        return max(self.spark.sparkContext.defaultParallelism, 1)
 
     def spread(self, frame: DataFrame) -> DataFrame:
         """The frame with at most as many tasks as the job may have."""

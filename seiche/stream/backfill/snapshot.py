@@ -205,12 +205,8 @@ class SnapshotBackfill:
         limited = self._limiter.rate is not None
         inputs = {relation for stage in self._stages for relation in stage.read}
         fresh = self.state.step == 0 and not self.state.counts
-        if (
-            fresh
-            and not limited
-            and not self._around.load.busy
-            and sum(map(self._estimate, inputs)) <= self._sizer.at_once_rows
-        ):
+        most = self._sizer.rows if self._around.load.busy else self._sizer.at_once_rows
+        if fresh and not limited and sum(map(self._estimate, inputs)) <= most:
             self._wait_while_paused()
             self._build_at_once()
             return
