@@ -11,6 +11,7 @@ from typing import Any
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, Schema
+from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
@@ -95,6 +96,7 @@ class Ddl:
         if statement.on_conflict is not None:
             properties["on_conflict"] = Conflict(statement.on_conflict.value).value
         properties["primary_key"] = list(statement.primary_key)
+        properties |= given(ObjectKind.TABLE, self._variables.get)
         if statement.watermarks:
             properties["watermarks"] = [[each.column, each.expression.text] for each in statement.watermarks]
         table = self._object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
@@ -316,6 +318,7 @@ class Ddl:
             "search_path": list(self._variables.search_path),
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
+            **given(ObjectKind.MATERIALIZED_VIEW, self._variables.get),
         }
         view = CatalogObject(
             ObjectId(view_id),
