@@ -137,6 +137,11 @@ def parser() -> argparse.ArgumentParser:
     subcommands.add_parser("status", parents=[common], help="say whether a server runs for the data folder")
     subcommands.add_parser("stop", parents=[common], help="stop the server of the data folder after a checkpoint")
 
+    jobs = subcommands.add_parser("jobs", parents=[common], help="show views that are being created, and how far")
+    jobs.add_argument("--watch", action="store_true", help="go on until there is none")
+    subcommands.add_parser("pause", parents=[common], help="hold everything still but queries, until resume")
+    subcommands.add_parser("resume", parents=[common], help="let a paused database go on")
+
     doctor = subcommands.add_parser(
         "doctor", parents=[common], help="check Java, Python, folders and versions, and say what to do"
     )
@@ -186,6 +191,8 @@ def _run(argv: Sequence[str], connect: Connect) -> int:
             from seiche.cli import serve
 
             return (serve.status if arguments.command == "status" else serve.stop)(config, sys.stdout)
+        case "jobs" | "pause" | "resume":
+            return _jobs(arguments, config, connect)
         case "doctor":
             from seiche.cli import doctor
 
@@ -228,6 +235,19 @@ def _start(arguments: argparse.Namespace, config: Config) -> int:
         key=arguments.tls_key,
     )
     return serve.start(config, options, dashboard_port=arguments.dashboard_port)
+
+
+def _jobs(arguments: argparse.Namespace, config: Config, connect: Connect) -> int:
+    from seiche.cli import jobs
+
+    with _database(config, connect, interactive=False) as database:
+        match arguments.command:
+            case "pause":
+                return jobs.pause(database, sys.stdout)
+            case "resume":
+                return jobs.resume(database, sys.stdout)
+            case _:
+                return (jobs.watch if arguments.watch else jobs.show)(database, sys.stdout)
 
 
 def _sql(arguments: argparse.Namespace, config: Config, connect: Connect) -> int:
