@@ -48,7 +48,7 @@ from seiche.stream.backfill.hand_over import HandOver
 from seiche.stream.backfill.protocol import Backfill
 from seiche.stream.backfill.snapshot import SnapshotBackfill
 from seiche.stream.backfill.state import BackfillState, Surroundings, pin_holder
-from seiche.stream.batch_refresh.runner import RefreshRunner, stored_state
+from seiche.stream.batch_refresh.runner import Known, RefreshRunner
 from seiche.stream.batch_refresh.schedule import Schedule, read_schedule
 from seiche.stream.load import StreamLoad
 from seiche.stream.maintenance import Maintenance, MaintenancePolicy
@@ -144,8 +144,8 @@ class Database:
 
     def __post_init__(self) -> None:
         self.load = StreamLoad(self.clock)
-        self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
+        self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs, self.refreshes.words)
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock, self.load)
@@ -226,9 +226,12 @@ class Database:
         self, view: CatalogObject, job: ViewJob, state: BackfillState, stored: Sequence[VnodeProgress] = ()
     ) -> SnapshotBackfill:
         """Goes on with a view's creation from its stored state, as soon as there is a place for it."""
-        batch = schedule_of(view) is not None
+        schedule = schedule_of(view)
+        batch = schedule is not None
         finish = self._rest if batch else self._hand_over
         backfill = SnapshotBackfill(job, state, self._surroundings(), finish, stored=stored, catches_up=not batch)
+        if schedule is not None:
+            self.refreshes.add(job, self._planner(job.id), Known(state.pinned, None, self.clock.now_ms()), schedule)
         backfill.set_tasks(backfill_parallelism_of(view).tasks(self.runtime.cores))
         self.jobs.add(backfill)
         return backfill
@@ -272,7 +275,7 @@ class Database:
                 stored = [each for each in state.backfill if each.job == job.id]
                 self.start_backfill(view, job, BackfillState.from_json(progress), stored)
             elif schedule is not None:
-                self.refreshes.add(job, self._planner(job.id), dict(progress), schedule)
+                self.refreshes.add(job, self._planner(job.id), Known.from_json(progress), schedule)
 
     def main_graph(self, catalog: Catalog) -> Graph:
         """The jobs that follow every barrier."""
@@ -335,7 +338,8 @@ class Database:
     def _rest(self, backfill: SnapshotBackfill) -> Future[Any]:
         """A view with a schedule is idle from here on. Its pins stay."""
         job, epoch = backfill.job, backfill.state.pinned
-        stored = stored_state(epoch, epoch, self.clock.now_ms())
+        known = Known(epoch, epoch, self.clock.now_ms())
+        self.refreshes.snapshot_read(job.id)
 
         def work(graph: Graph, barrier: Barrier) -> Effect:
             part, make_current = self._created(backfill, barrier)
@@ -345,10 +349,10 @@ class Database:
 
             def published() -> None:
                 make_current()
-                self.refreshes.add(job, self._planner(job.id), stored, schedule)
+                self.refreshes.snapshot_committed(job.id, known, schedule)
                 self.maintenance.note(job.outputs)
 
-            gone = Checkpoint(put_progress={job.id: stored}, drop_backfill=frozenset([job.id]))
+            gone = Checkpoint(put_progress={job.id: known.to_json()}, drop_backfill=frozenset([job.id]))
             return Effect(graph, part.merge(gone), None, published)
 
         return self.coordinator.command(_Working(work))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,12 +16,12 @@ from typing import Any
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.facts import Refreshed
 from seiche.epoch.barrier import BarrierKind
-from seiche.errors import CommitOutcomeUnknown, InvariantError, QueryCanceled, SeicheError
+from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
 from seiche.model import Epoch, JobId, ObjectId, Pin, RelationId, physical_ms
 from seiche.sql.failures import translate_spark_error
 from seiche.stream.backfill.durable import commit_step
 from seiche.stream.backfill.state import Surroundings, pin_holder
-from seiche.stream.batch_refresh.machine import BatchRefresh, Idle, LogEpoch
+from seiche.stream.batch_refresh.machine import BatchRefresh, FinishingSnapshot, Idle, LogEpoch
 from seiche.stream.batch_refresh.schedule import Cron, Every, Schedule
 from seiche.stream.runtime import Failures
 from seiche.stream.view import ViewJob
@@ -31,15 +31,26 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = 5.0
 
 
-def stored_state(snapshot_epoch: Epoch, committed: Epoch, ran_ms: int) -> dict[str, Any]:
-    """What is durable of a job whose snapshot is finished."""
-    return {
-        "version": 1,
-        "kind": "batch_refresh",
-        "snapshot_epoch": snapshot_epoch,
-        "committed": committed,
-        "ran_ms": ran_ms,
-    }
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is durable of a job. Before its snapshot is finished it has committed nothing."""
+
+    snapshot_epoch: Epoch
+    committed: Epoch | None
+    ran_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "kind": "batch_refresh",
+            "snapshot_epoch": self.snapshot_epoch,
+            "committed": self.committed,
+            "ran_ms": self.ran_ms,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Known:
+        return Known(Epoch(data["snapshot_epoch"]), Epoch(data["committed"]), data["ran_ms"])
 
 
 @dataclass(slots=True)
@@ -67,7 +78,11 @@ class _Entry:
 
 
 class RefreshRunner:
-    """All batch refresh jobs whose snapshot is finished. Safe to use from several threads."""
+    """All batch refresh jobs, each with the machine that says what it does. Safe to use from several threads.
+
+    A job is added when it is created, or found at a start. While the machine consumes the snapshot, a snapshot backfill
+    does the reading and tells when it is done; from then on the runs are done here.
+    """
 
     def __init__(self, around: Surroundings, changed: Callable[[frozenset[RelationId]], None]) -> None:
         self._around = around
@@ -97,17 +112,40 @@ class RefreshRunner:
         for job in list(self._entries):
             self.remove(job)
 
-    def add(self, job: ViewJob, plan: Callable[[], ViewJob], stored: dict[str, Any], schedule: Schedule) -> None:
-        """Takes over a job whose snapshot is finished, at its creation or at a start."""
-        machine = BatchRefresh.recovered(job.id, Epoch(stored["snapshot_epoch"]), Epoch(stored["committed"]))
-        committed = machine.readable
-        if committed is None:
-            raise InvariantError(f"batch refresh job {job.id} has no finished snapshot")
-        self._runtime.versions.stands_at(job.outputs, committed)
-        entry = _Entry(job.name, machine, schedule, job.inputs, job.outputs, plan, stored["ran_ms"])
+    def add(self, job: ViewJob, plan: Callable[[], ViewJob], known: Known, schedule: Schedule) -> None:
+        """Takes a job from what is durable of it: still in its snapshot, or idle."""
+        machine = BatchRefresh.recovered(job.id, known.snapshot_epoch, known.committed)
+        if machine.readable is not None:
+            self._runtime.versions.stands_at(job.outputs, machine.readable)
+        entry = _Entry(job.name, machine, schedule, job.inputs, job.outputs, plan, known.ran_ms)
         with self._lock:
             self._entries[job.id] = entry
         self._tick.set()
+
+    def snapshot_read(self, job: JobId) -> None:
+        """All rows of a job's snapshot are durable; the checkpoint that says so comes next, perhaps again."""
+        with self._lock:
+            entry = self._entries.get(job)
+            if entry is not None and not isinstance(entry.machine.state, FinishingSnapshot):
+                entry.machine = entry.machine.snapshot_read()
+
+    def snapshot_committed(self, job: JobId, known: Known, schedule: Schedule) -> None:
+        """The checkpoint that finishes a job's snapshot is durable: it is idle, and can be read."""
+        with self._lock:
+            entry = self._entries.get(job)
+            if entry is None:  # dropped meanwhile
+                return
+            entry.machine = entry.machine.committed(known.snapshot_epoch)
+            entry.schedule, entry.ran_ms = schedule, known.ran_ms
+            if entry.machine.readable is not None:
+                self._runtime.versions.stands_at(entry.outputs, entry.machine.readable)
+        self._tick.set()
+
+    def words(self, job: JobId, snapshot: str) -> str:
+        """What users are told of a job in creation; `snapshot` is how far its backfill is."""
+        with self._lock:
+            entry = self._entries.get(job)
+            return snapshot if entry is None else entry.machine.progress(snapshot)
 
     def remove(self, job: JobId) -> None:
         """The job is dropped: returns when its run, if there is one, no longer touches anything."""
@@ -145,8 +183,9 @@ class RefreshRunner:
         return future
 
     def __contains__(self, job: JobId) -> bool:
+        """Whether it is a job whose snapshot is finished."""
         with self._lock:
-            return job in self._entries
+            return job in self._entries and self._entries[job].machine.readable is not None
 
     def facts(self) -> tuple[Refreshed, ...]:
         """What rw_catalog shows."""
@@ -334,7 +373,7 @@ class RefreshRunner:
     ) -> None:
         """Makes a part of a run durable: rows, the committed epoch, and the pin that moves with it."""
         ran_ms = self._around.clock.now_ms()
-        state = stored_state(entry.machine.snapshot_epoch, epoch, ran_ms)
+        state = Known(entry.machine.snapshot_epoch, epoch, ran_ms).to_json()
         pins = pins_of(job, inputs, epoch)
         staged = self._runtime.versions.staged(outputs)
         checkpoint = Checkpoint(add_segments=staged, put_progress={job: state}, put_pins=pins)
