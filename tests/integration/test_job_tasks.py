@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -69,9 +68,8 @@ def test_tasks_of_jobs_are_set_shown_kept_and_used(open_database: Open) -> None:
     assert rows(db, f"{shown}'wide'") == [("2",)]
     assert rows(db, f"{shown}'arrivals'") == [("bounded(16)",)]
     db.execute("SET streaming_parallelism = DEFAULT; SET streaming_parallelism_for_table = DEFAULT")
-    db.execute(
-        f"SET background_ddl = true; SET backfill_rate_limit = 50; CREATE MATERIALIZED VIEW v AS {SHAPES['joined']}"
-    )
+    db.execute("SET background_ddl = true; SET backfill_rate_limit = 50")
+    db.execute(f"CREATE MATERIALIZED VIEW v AS {SHAPES['joined']}")
     assert rows(db, f"{shown}'v'") == [("bounded(64)",)]
     db.execute("ALTER MATERIALIZED VIEW v SET PARALLELISM = 3; ALTER MATERIALIZED VIEW v SET BACKFILL_PARALLELISM TO 1")
     assert rows(db, f"{shown}'v'") == [("3",)]
@@ -115,8 +113,7 @@ def test_a_run_over_a_large_log_nets_what_happened_to_each_key(open_database: Op
     assert metric(db, 'seiche_batch_refresh_inflight_barriers{relation="m"}') == 0
 
 
-def test_what_happens_is_counted_and_what_is_dropped_is_forgotten(open_database: Open, tmp_path: Path) -> None:
-    db = open_database()
+def test_what_happens_is_counted_and_what_is_dropped_is_forgotten(db: seiche.Engine) -> None:
     harbour(db, 100)
     db.execute(f"CREATE MATERIALIZED VIEW v AS {SHAPES['filtered']}")
     before = metric(db, 'seiche_epochs_total{outcome="committed"}')
