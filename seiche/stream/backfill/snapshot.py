@@ -346,8 +346,7 @@ class SnapshotBackfill:
         runtime = self._runtime
         table = runtime.collect(frame) if few else None
         if table is None:
-            spread = runtime.spread(frame)
-            runtime.versions.stage(runtime.writer.write_bare(fragment.relation, fragment.schema, spread, epoch))
+            runtime.emit_rows(fragment.relation, fragment.schema, frame, epoch)
             return
         shaped = shape(table, fragment.schema)
         if shaped.num_rows:
