@@ -19,6 +19,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
 from seiche.catalog.facts import SessionFact
 from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import PARALLELISM, Parallelism, backfill_parallelism_of, parallelism_of
 from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
@@ -44,11 +45,14 @@ from seiche.storage.bounds import KeyBounds
 from seiche.storage.fold import FoldPolicy
 from seiche.storage.retention import Pins, Trash
 from seiche.stream.backfill.arrangement import ArrangementBackfill, ArrangementState, BackfillKind
+from seiche.stream.backfill.hand_over import HandOver
 from seiche.stream.backfill.protocol import Backfill
-from seiche.stream.backfill.snapshot import BackfillState, HandOver, SnapshotBackfill, Surroundings, pin_holder
-from seiche.stream.batch_refresh.runner import RefreshRunner, stored_state
+from seiche.stream.backfill.snapshot import SnapshotBackfill
+from seiche.stream.backfill.state import BackfillState, Surroundings, pin_holder
+from seiche.stream.batch_refresh.runner import Known, RefreshRunner
 from seiche.stream.batch_refresh.schedule import Schedule, read_schedule
 from seiche.stream.conflict import Conflict
+from seiche.stream.load import StreamLoad
 from seiche.stream.maintenance import Maintenance, MaintenancePolicy
 from seiche.stream.rowids import RowIds
 from seiche.stream.runtime import Runtime
@@ -135,17 +139,19 @@ class Database:
     sessions: MutableMapping[int, KnownSession] = field(default_factory=weakref.WeakValueDictionary)
     jobs: Jobs = field(init=False)
     refreshes: RefreshRunner = field(init=False)
+    load: StreamLoad = field(init=False)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs)
+        self.load = StreamLoad(self.clock)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
+        self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs, self.refreshes.words)
         self._offer_indexes()
 
     def _surroundings(self) -> Surroundings:
-        return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock)
+        return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock, self.load)
 
     # --- the catalog at a barrier --------------------------------------------------------------------
 
@@ -183,7 +189,8 @@ class Database:
             RelationId(table.id),
             table.relation,
             conflict,
-            self.runtime,
+            # What nobody set does not hold back a load.
+            self.runtime_of(parallelism_of(table)) if PARALLELISM in table.properties else self.runtime,
             self.row_ids,
             self.bounds,
             tuple(table.properties.get("version_columns", ())),
@@ -222,15 +229,23 @@ class Database:
         return self.view_plan(parsed.statement, catalog, search_path)
 
     def view_job(self, view: CatalogObject, catalog: Catalog) -> ViewJob:
-        return ViewJob(JobId(view.id), view.name, self.fragments_of(view, catalog), self.runtime)
+        runtime = self.runtime_of(parallelism_of(view))
+        return ViewJob(JobId(view.id), view.name, self.fragments_of(view, catalog), runtime)
+
+    def runtime_of(self, parallelism: Parallelism) -> Runtime:
+        return replace(self.runtime, tasks=parallelism.tasks(self.runtime.cores))
 
     def start_backfill(
         self, view: CatalogObject, job: ViewJob, state: BackfillState, stored: Sequence[VnodeProgress] = ()
     ) -> SnapshotBackfill:
         """Goes on with a view's creation from its stored state, as soon as there is a place for it."""
-        batch = schedule_of(view) is not None
+        schedule = schedule_of(view)
+        batch = schedule is not None
         finish = self._rest if batch else self._hand_over
         backfill = SnapshotBackfill(job, state, self._surroundings(), finish, stored=stored, catches_up=not batch)
+        if schedule is not None:
+            self.refreshes.add(job, self._planner(job.id), Known(state.pinned, None, self.clock.now_ms()), schedule)
+        backfill.set_tasks(backfill_parallelism_of(view).tasks(self.runtime.cores))
         self.jobs.add(backfill)
         return backfill
 
@@ -238,7 +253,7 @@ class Database:
         self, job: ViewJob, state: ArrangementState, since: Epoch, stored: Sequence[VnodeProgress] = ()
     ) -> ArrangementBackfill:
         """A view's creation as a job of the main graph. The caller adds it to the graph, and to the list of jobs."""
-        return ArrangementBackfill(job, state, self.runtime, self.clock, self._take_over, stored=stored, since=since)
+        return ArrangementBackfill(job, state, job.runtime, self.clock, self._take_over, stored=stored, since=since)
 
     def resume_in_graph(self, state: StoredState) -> None:
         """Goes on with views that grow inside the main graph, before it starts."""
@@ -273,7 +288,7 @@ class Database:
                 stored = [each for each in state.backfill if each.job == job.id]
                 self.start_backfill(view, job, BackfillState.from_json(progress), stored)
             elif schedule is not None:
-                self.refreshes.add(job, self._planner(job.id), dict(progress), schedule)
+                self.refreshes.add(job, self._planner(job.id), Known.from_json(progress), schedule)
 
     def main_graph(self, catalog: Catalog) -> Graph:
         """The jobs that follow every barrier."""
@@ -336,7 +351,8 @@ class Database:
     def _rest(self, backfill: SnapshotBackfill) -> Future[Any]:
         """A view with a schedule is idle from here on. Its pins stay."""
         job, epoch = backfill.job, backfill.state.pinned
-        stored = stored_state(epoch, epoch, self.clock.now_ms())
+        known = Known(epoch, epoch, self.clock.now_ms())
+        self.refreshes.snapshot_read(job.id)
 
         def work(graph: Graph, barrier: Barrier) -> Effect:
             part, make_current = self._created(backfill, barrier)
@@ -346,10 +362,10 @@ class Database:
 
             def published() -> None:
                 make_current()
-                self.refreshes.add(job, self._planner(job.id), stored, schedule)
+                self.refreshes.snapshot_committed(job.id, known, schedule)
                 self.maintenance.note(job.outputs)
 
-            gone = Checkpoint(put_progress={job.id: stored}, drop_backfill=frozenset([job.id]))
+            gone = Checkpoint(put_progress={job.id: known.to_json()}, drop_backfill=frozenset([job.id]))
             return Effect(graph, part.merge(gone), None, published)
 
         return self.coordinator.command(_Working(work))
@@ -384,6 +400,8 @@ class Database:
         for each in self.jobs.listed():
             if isinstance(each, ArrangementBackfill):
                 each.epoch_ended(self.coordinator.committed_epoch, failed=report.error is not None)
+        if report.jobs:
+            self.load.epoch_took(report.total_s)
         if report.error is None:
             self.refreshes.nudge()
             changed = [

@@ -90,7 +90,13 @@ VARIABLES = MappingProxyType(
             Variable("server_version_num", "130014", "the same as a number", read_only=True),
             Variable("standard_conforming_strings", "on", "backslashes in strings are plain"),
             Variable("statement_timeout", "0", "milliseconds after which a statement is cancelled; 0 never", "integer"),
-            Variable("streaming_parallelism", "default", "tasks of a new job"),
+            Variable("streaming_max_parallelism", "default", "most tasks that a new job may ever have"),
+            Variable("streaming_parallelism", "default", "tasks of a new job: n, adaptive, bounded(n) or ratio(f)"),
+            Variable("streaming_parallelism_for_backfill", "default", "tasks of a view while it is created"),
+            *(
+                Variable(f"streaming_parallelism_for_{kind}", "default", "the same, of jobs of this kind")
+                for kind in ("index", "materialized_view", "sink", "source", "table")
+            ),
             Variable(
                 "streaming_use_arrangement_backfill",
                 "true",
@@ -133,9 +139,6 @@ _ACCEPTED = MappingProxyType(
             (
                 "dml_rate_limit", "locality_backfill_mode", "sink_rate_limit", "source_rate_limit",
                 "streaming_cache_refill_policy", "streaming_join_encoding",
-                "streaming_max_parallelism", "streaming_parallelism_for_backfill", "streaming_parallelism_for_index",
-                "streaming_parallelism_for_materialized_view", "streaming_parallelism_for_sink",
-                "streaming_parallelism_for_source", "streaming_parallelism_for_table",
             ),
             "default",
         ),

@@ -9,6 +9,7 @@ from typing import Any
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import (
@@ -31,8 +32,8 @@ from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_query
 from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
 from seiche.stream.backfill.protocol import Backfill
-from seiche.stream.backfill.snapshot import BackfillState, pins_at
 from seiche.stream.backfill.stages import stages
+from seiche.stream.backfill.state import BackfillState, pins_at
 from seiche.stream.view import ViewJob
 from seiche.types import Kind
 
@@ -199,6 +200,7 @@ class ViewDefinitions:
             "search_path": list(self._variables.search_path),
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
+            **given(ObjectKind.MATERIALIZED_VIEW, self._variables.get),
         }
         view = CatalogObject(
             ObjectId(view_id),

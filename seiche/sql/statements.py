@@ -423,6 +423,14 @@ class SetBackfillRateLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class SetParallelism:
+    """How many tasks a job may use, ever after or while it is created; `value` is None for DEFAULT."""
+
+    value: str | None
+    backfill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SetOptions:
     options: Options
 
@@ -431,7 +439,7 @@ class SetOptions:
 class AlterRelation:
     kind: ObjectKind
     name: ObjectName
-    action: SetSchema | SwapWith | SetBackfillRateLimit | SetOptions
+    action: SetSchema | SwapWith | SetBackfillRateLimit | SetParallelism | SetOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ def observe(database: Database, variables: Variables) -> Facts:
         refreshes=tuple(each for each in database.refreshes.facts() if each.id in database.catalog.by_id),
         refresh_history=_Later(lambda: database.store.refresh_history(_EVENTS_SHOWN)),
         committed_epoch=database.runtime.versions.committed_epoch,
+        cores=database.runtime.cores,
     )
 
 

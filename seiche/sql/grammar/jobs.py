@@ -10,12 +10,20 @@ from seiche.sql.statements import (
     RefreshView,
     SetBackfillRateLimit,
     SetOptions,
+    SetParallelism,
     SetSchema,
     SwapWith,
     Wait,
 )
 
 _MOVED = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW)
+_JOBS = (
+    ObjectKind.TABLE,
+    ObjectKind.MATERIALIZED_VIEW,
+    ObjectKind.SOURCE,
+    ObjectKind.SINK,
+    ObjectKind.INDEX,
+)
 
 
 def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterRelation | None:
@@ -25,6 +33,11 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
             return AlterRelation(kind, name, SetSchema(cursor.name()))
         if cursor.accept("swap", "with"):
             return AlterRelation(kind, name, SwapWith(cursor.object_name()))
+    if kind in _JOBS:
+        if cursor.accept("set", "parallelism"):
+            return AlterRelation(kind, name, SetParallelism(cursor.setting()))
+        if cursor.accept("set", "backfill_parallelism"):
+            return AlterRelation(kind, name, SetParallelism(cursor.setting(), backfill=True))
     if kind is ObjectKind.MATERIALIZED_VIEW:
         if cursor.accept("set", "backfill_rate_limit"):
             return AlterRelation(kind, name, SetBackfillRateLimit(cursor.setting()))
