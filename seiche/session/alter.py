@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectStatus
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady, WrongObjectType
@@ -21,6 +21,8 @@ from seiche.session.database import Database, schedule_of
 from seiche.session.ddl import CatalogCommand
 from seiche.session.names import CATALOG_KINDS
 from seiche.session.rename import renamed as named_anew
+from seiche.session.subscribed import with_name
+from seiche.session.subscriptions import Subscriptions
 from seiche.session.variables import Variables
 from seiche.session.view_options import RATE_LIMIT
 from seiche.sql import statements as ast
@@ -50,6 +52,8 @@ class Alter:
                 self._set_rate(found, value)
             case ast.SetOptions(options):
                 self._set_options(self._find(statement.kind, statement.name), options)
+            case ast.SetRetention(text):
+                Subscriptions(self._database, self._variables, self._wait).set_retention(statement.name, text)
             case action:
                 assert_never(action)
 
@@ -155,5 +159,7 @@ class Alter:
 
 
 def _named(item: CatalogObject, schema: str, name: str) -> CatalogObject:
+    if item.kind is ObjectKind.SUBSCRIPTION:
+        return with_name(item, schema, name)
     parts = (name,) if schema == "public" else (schema, name)
     return replace(item, schema=schema, name=name, definition=renamed(item.definition, parts))

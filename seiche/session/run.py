@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import wait as wait_for
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,6 @@ from seiche.errors import (
     TransactionState,
     UndefinedColumn,
     UndefinedObject,
-    UndefinedStatement,
     nearest,
 )
 from seiche.model import EPOCH_SHIFT, Epoch, RelationId
@@ -44,14 +44,18 @@ from seiche.session.administration import Administration
 from seiche.session.alter import Alter
 from seiche.session.copying import CopiedRows
 from seiche.session.cursors import Cursors
-from seiche.session.database import Database
+from seiche.session.database import CursorFact, Database
 from seiche.session.ddl import Ddl
 from seiche.session.describe import Description, describe
 from seiche.session.dml import Dml
 from seiche.session.guard import Guard
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
+from seiche.session.point_reads import Found
+from seiche.session.prepared import PreparedStatement, PreparedStatements, values_of
 from seiche.session.result import Piece, Result, RowReader, fetch_rows, rows_of
 from seiche.session.streaming import pieces
+from seiche.session.subscribed import timeout_ms
+from seiche.session.subscriptions import Subscriptions
 from seiche.session.system.ask import Asker
 from seiche.session.system.evaluate import Answer, arrow_of
 from seiche.session.system.observe import observe
@@ -62,6 +66,7 @@ from seiche.sql.bind import BoundQuery, OutputColumn, Settings, bind_query
 from seiche.sql.failures import translate_spark_error
 from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse, parse_name
+from seiche.sql.text import format_value
 from seiche.stream.backfill.protocol import Backfill
 from seiche.types import VARCHAR, SqlType
 
@@ -92,6 +97,7 @@ class Session:
         self.client: str | None = None  # where it comes from, for others to see
         self.variables = Variables()
         self.cursors = Cursors()
+        self.prepared = PreparedStatements()
         self._name = f"session-{self.pid}"
         self._works = 0
         self._depth = 0
@@ -142,6 +148,8 @@ class Session:
         with self._working():
             self._begin()
             self._refuse_if_failed(parsed.statement)
+            if isinstance(parsed.statement, ast.Execute):
+                return Description((), self.prepared.find(parsed.statement.name).description.columns)
             if isinstance(parsed.statement, ast.Select):
                 tree = parsed.statement.query.tree
                 asked = self._translated(lambda: self._asker.describe(tree, self._me(), self.variables))
@@ -416,18 +424,33 @@ class Session:
             case ast.DeclareCursor(name, query, hold):
                 self.cursors.declare(name, self._select(ast.Select(query)), hold=hold)
                 return Result("DECLARE_CURSOR")
+            case ast.DeclareSubscriptionCursor():
+                self.cursors.refuse_taken(statement.name)
+                cursor, later = self._subscriptions().declare(statement, self._batches)
+                self.cursors.declare_subscribed(cursor)
+                self._note(later)
+                return Result("DECLARE_CURSOR")
+            case ast.CreateSubscription():
+                self._begin_definition()
+                self._note(self._subscriptions().create(statement))
+                return Result("CREATE_SUBSCRIPTION")
             case ast.FetchCursor(name, count):
+                self._await_rows(statement)
                 return self.cursors.fetch(name, count)
             case ast.CloseCursor(name):
                 self.cursors.close(name)
                 return Result("CLOSE_CURSOR")
+            case ast.Prepare():
+                return self._prepare(statement)
+            case ast.Execute():
+                return self._execute(statement)
             case ast.Deallocate(name):
-                if name is not None:
-                    raise UndefinedStatement(f'prepared statement "{name}" does not exist')
+                self.prepared.drop(name)
                 return Result("DEALLOCATE")
             case ast.Discard(everything):
                 if everything:
                     self.cursors.close(None)
+                    self.prepared.drop(None)
                     self.variables = Variables()
                 return Result("DISCARD")
             case ast.Unlisten():
@@ -476,7 +499,11 @@ class Session:
         held = self._hold()
         epoch = self._read_epoch(bound)
         try:
-            frame = self._frame(bound, epoch)
+            found = self._database.points.find(bound, epoch) if self._transaction is None else None
+            if found is not None and found.answer is not None:
+                held.close()
+                return self._answered(Answer(bound.columns, found.answer), {}, epoch)
+            frame = self._planned(bound, epoch, found)
         except BaseException:
             held.close()
             raise
@@ -492,8 +519,8 @@ class Session:
         weakref.finalize(result, held.close)
         return result
 
-    def _answered(self, answer: Answer, changes: Mapping[str, str]) -> Result:
-        """The answer to a question about the system, as a result."""
+    def _answered(self, answer: Answer, changes: Mapping[str, str], epoch: Epoch | None = None) -> Result:
+        """The answer to a question about the system, or one that is on the driver already, as a result."""
         for name, value in changes.items():
             self.variables = self.variables.with_value(name, value)
         rows = rows_of(answer.table.to_pydict().values(), answer.table.num_rows)
@@ -501,7 +528,7 @@ class Session:
         return Result(
             f"SELECT {len(rows)}",
             answer.columns,
-            epoch=self._database.runtime.versions.committed_epoch,
+            epoch=epoch if epoch is not None else self._database.runtime.versions.committed_epoch,
             _rows=rows,
             _as_frame=lambda: spark.createDataFrame(answer.table),
         )
@@ -545,7 +572,17 @@ class Session:
                 )
         return Epoch(asked)
 
-    def _frame(self, bound: BoundQuery, epoch: Epoch) -> DataFrame:
+    def _planned(self, bound: BoundQuery, epoch: Epoch, found: Found | None) -> DataFrame:
+        """The query as a frame, which may have been made before."""
+        database, relations = self._database, sorted(bound.relations)
+        stored = [RelationId(each) for each in relations if RelationId(each) in database.runtime.versions]
+        plain = len(stored) == len(relations) and not bound.volatile and f"`{SYSTEM_SOURCE}" not in bound.sql
+        if self._transaction is not None or found is not None or not plain:
+            return self._frame(bound, epoch, found)
+        versions = [database.runtime.versions.at(each, epoch) for each in stored]
+        return database.plans.frame(bound, database.catalog, versions, lambda: self._frame(bound, epoch))
+
+    def _frame(self, bound: BoundQuery, epoch: Epoch, found: Found | None = None) -> DataFrame:
         runtime = self._database.runtime
         views: dict[str, str] = {}
         with open_scope(runtime.spark) as scope:
@@ -554,6 +591,9 @@ class Session:
                 if source not in views:
                     if source.startswith(SYSTEM_SOURCE):
                         views[source] = scope.view(self._system_frame(source.removeprefix(SYSTEM_SOURCE)))
+                    elif found is not None and source == found.source:
+                        schema = runtime.versions.schema(relation_of(source))
+                        views[source] = scope.view(runtime.reader.local(found.rows, schema))
                     elif self._transaction is not None and epoch == self._transaction.epoch:
                         views[source] = scope.view(self._transaction.frame(relation_of(source)))
                     else:
@@ -572,12 +612,18 @@ class Session:
         with self._working():
             self._begin()
             self._stop_if_told()
-            return list(self._translated(lambda: fetch_rows(frame)))
+            with self._database.plans.using(frame):
+                return list(self._translated(lambda: fetch_rows(frame)))
+
+    def _batches(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        limit = self._database.runtime.limits.inline_bytes_max
+        with self._database.plans.using(frame):
+            for batch in pieces(frame, inline_bytes=limit, scratch=self._scratch()):
+                self._stop_if_told()
+                yield batch
 
     def _pieces(self, frame: DataFrame) -> Iterator[Piece]:
-        limit = self._database.runtime.limits.inline_bytes_max
-        for batch in pieces(frame, inline_bytes=limit, scratch=self._scratch()):
-            self._stop_if_told()
+        for batch in self._batches(frame):
             yield [column.to_pylist() for column in batch.columns], batch.num_rows
 
     def _scratch(self) -> Path:
@@ -605,12 +651,67 @@ class Session:
             self._transaction,
         )
 
+    # --- subscriptions and prepared statements -------------------------------------------------------
+
+    def _subscriptions(self) -> Subscriptions:
+        return Subscriptions(self._database, self.variables, self._wait, self.user)
+
+    def open_cursors(self) -> list[CursorFact]:
+        return self.cursors.facts()
+
+    def rows_coming(self, statement: ast.FetchCursor) -> tuple[Future[None], float] | None:
+        """What a FETCH waits for and for how many seconds at most; None when it does not wait."""
+        cursor, wait_ms = self.cursors.subscribed(statement.name), timeout_ms(statement.options)
+        if cursor is None or not wait_ms or self.transaction_status == "E":
+            return None
+        return cursor.coming(), wait_ms / 1000
+
+    def _await_rows(self, statement: ast.FetchCursor) -> None:
+        waiting = self.rows_coming(statement)
+        if waiting is None:
+            return
+        future, seconds = waiting
+        until = time.monotonic() + seconds
+        while not future.done() and time.monotonic() < until:
+            self._stop_if_told()
+            wait_for([future], timeout=min(_POLL_SECONDS, max(until - time.monotonic(), 0)))
+        future.cancel()
+
+    def _prepare(self, statement: ast.Prepare) -> Result:
+        self.prepared.refuse_taken(statement.name)
+        parsed = ast.ParsedStatement(statement.statement, statement.text, 0)
+        description = self.describe(parsed, statement.types)
+        self.prepared.add(statement.name, PreparedStatement(statement.statement, statement.text, description))
+        return Result("PREPARE")
+
+    def _execute(self, statement: ast.Execute) -> Result:
+        prepared = self.prepared.find(statement.name)
+        types = prepared.description.parameters
+        values = values_of(statement, types, self._text_of)
+        outer, self._parameters = self._parameters, Parameters(types, values)
+        try:
+            return self._dispatch(prepared.statement, prepared.text)
+        finally:
+            self._parameters = outer
+
+    def _text_of(self, query: ast.SqlQuery) -> str | None:
+        """The one value of a query, as text."""
+        result = self._select(ast.Select(query))
+        ((value,),) = result.rows or []
+        assert result.columns is not None
+        type_, timezone = result.columns[0].type, self.variables.get("timezone")
+        return None if value is None else format_value(value, type_, timezone)
+
     # --- definitions ---------------------------------------------------------------------------------
 
-    def _ddl(self) -> Ddl:
+    def _begin_definition(self) -> None:
+        """A definition in a read-only transaction is refused; in another one a notice tells what to expect."""
         if self._transaction is not None:
             self._transaction.refuse_if_read_only("a definition")
             self._note("a definition takes effect at once, and stays if the transaction is rolled back")
+
+    def _ddl(self) -> Ddl:
+        self._begin_definition()
         return Ddl(self._database, self.variables, self._wait, self.user)
 
     def _guard(self) -> Guard:

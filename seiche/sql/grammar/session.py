@@ -34,6 +34,7 @@ _SHOWN = (
     ObjectKind.SOURCE,
     ObjectKind.SINK,
     ObjectKind.FUNCTION,
+    ObjectKind.SUBSCRIPTION,
 )
 
 
