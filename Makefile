@@ -10,10 +10,6 @@ VENV41 := .venv-spark41
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-# Each part is a process of its own: one JVM for all of them would fill up with what hours of tests leave behind.
-TEST_PARTS := tests/unit,tests/fuzz,tests/golden,tests/simulation tests/integration \
-	tests/differential,tests/workloads tests/slt tests/crash
-
 # A stamp is newer than what it was made from, so an environment is made once and renewed when the lock changes.
 STAMP := $(VENV)/.installed
 STAMP41 := $(VENV41)/.installed
@@ -42,10 +38,7 @@ demo: setup  ## watch views stay up to date through a kill -9, and compare them 
 .PHONY: test
 test: setup  ## all tests but the long ones
 	@$(BIN)/seiche doctor --quiet
-	@for part in $(TEST_PARTS); do \
-		$(BIN)/python -m pytest -m "not long" $${part//,/ } $(PYTEST_ARGS) || \
-			{ [ $$? -eq 5 ] && [ -n "$(PYTEST_ARGS)" ]; }; \
-	done  # 5: what PYTEST_ARGS selects is not in this part
+	@$(BIN)/python scripts/run-tests -- $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: setup  ## TPC-H and Nexmark as views, and every operator by affected keys, against Spark (minutes)

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from seiche.model import Epoch, RelationId
 from seiche.sql.bind import BoundQuery
-from seiche.sql.expressions import NOW
+from seiche.sql.invocations import NOW
 from seiche.sql.membership import null_aware
 from seiche.storage.relation import RelationReader
 from seiche.storage.versions import Versions

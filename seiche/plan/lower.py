@@ -38,7 +38,7 @@ from seiche.plan.sources import Schemas, Sources
 from seiche.plan.subqueries import Lowering, filter_by, holds_subquery, is_correlated, with_values
 from seiche.plan.windows import evaluate, windows_in
 from seiche.sql.bind import BoundQuery
-from seiche.sql.expressions import NOW
+from seiche.sql.invocations import NOW
 
 # As many rows a TopN keeps at most, since each step looks at all of them.
 TOP_ROWS_MAX = 10_000

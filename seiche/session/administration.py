@@ -30,6 +30,7 @@ from seiche.errors import (
 from seiche.model import ObjectId
 from seiche.session.database import Database
 from seiche.session.passwords import verifier_of
+from seiche.session.result import Result
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 
@@ -43,6 +44,16 @@ _KINDS = {
     ast.ObjectKind.FUNCTION: ObjectKind.FUNCTION,
     ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
 }
+Administered = (
+    ast.CreateUser
+    | ast.AlterUser
+    | ast.Grant
+    | ast.Revoke
+    | ast.AlterOwner
+    | ast.CommentOn
+    | ast.CreateDatabase
+    | ast.Drop
+)
 _RELATIONS = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SOURCE)
 
 
@@ -69,6 +80,37 @@ class Administration:
         self._user = user
         self._variables = variables
         self._wait = wait
+
+    def run(self, statement: Administered, note: Callable[[str], None]) -> Result:
+        match statement:
+            case ast.CreateUser():
+                self.create_user(statement)
+                return Result("CREATE_USER")
+            case ast.AlterUser():
+                self.alter_user(statement)
+                return Result("UPDATE_USER")
+            case ast.Grant():
+                self.grant(statement)
+                return Result("GRANT_PRIVILEGE")
+            case ast.Revoke():
+                self.revoke(statement)
+                return Result("REVOKE_PRIVILEGE")
+            case ast.AlterOwner():
+                self.alter_owner(statement)
+                return Result("ALTER_" + statement.kind.name)
+            case ast.CommentOn():
+                self.comment(statement)
+                return Result("COMMENT")
+            case ast.CreateDatabase():
+                if (notice := self.create_database(statement)) is not None:
+                    note(notice)
+                return Result("CREATE_DATABASE")
+            case ast.Drop():
+                users = statement.kind is ast.ObjectKind.USER
+                drop = self.drop_users if users else self.drop_databases
+                for notice in drop(statement):
+                    note(notice)
+                return Result("DROP_" + statement.kind.name)
 
     # --- users ---------------------------------------------------------------------------------------
 

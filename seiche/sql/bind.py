@@ -18,36 +18,19 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from seiche.errors import (
-    DuplicateColumn,
-    SyntaxError_,
-    UndefinedColumn,
-    nearest,
-)
+from seiche.errors import DuplicateColumn, SyntaxError_, UndefinedColumn, nearest
 from seiche.model import Column
+from seiche.sql.binder import Clause, Usage
+from seiche.sql.bound import Bound, BoundQuery, BoundRelation, Names, OutputColumn, aliased, has_tail
 from seiche.sql.casts import assign, settle
-from seiche.sql.expressions import Clause, ExpressionBinder, Usage
-from seiche.sql.nodes import (
-    Settings,
-    integer,
-    null,
-    type_of,
-    typed,
-)
-from seiche.sql.queries import (
-    Bound,
-    BoundQuery,
-    BoundRelation,
-    Names,
-    OutputColumn,
-    QueryBinder,
-    aliased,
-    bare_scope,
-    has_tail,
-    parsed,
-    row_cells,
-)
+from seiche.sql.expressions import expression_binder
+from seiche.sql.invocations import inlined
+from seiche.sql.nodes import Settings, integer, null, type_of, typed
+from seiche.sql.queries import binding_of
+from seiche.sql.select_list import select_items
+from seiche.sql.targets import bare_scope, default_of, filled, generated, parsed, target_scope
 from seiche.sql.user_functions import UserFunction, parameter_names
+from seiche.sql.values import raw_values, row_cells
 from seiche.types import INTEGER, SqlType
 
 __all__ = [
@@ -68,15 +51,15 @@ class BoundExpression:
 
 
 def bind_query(query: exp.Expr, names: Names, settings: Settings) -> BoundQuery:
-    binder = QueryBinder(names, settings)
-    return binder.finished(binder.settled(binder.query(query, None, {})))
+    binding = binding_of(names, settings)
+    return binding.finished(binding.settled(binding.query(query, None, {})))
 
 
 def references_of(query: exp.Expr, names: Names) -> list[tuple[int, exp.Table]]:
     """The tables that a query itself names, with the ids of what they stand for."""
-    binder = QueryBinder(names, Settings(timezone="UTC", now_ms=None, strict=False))
-    binder.query(query, None, {})
-    return binder.usage.references
+    binding = binding_of(names, Settings(timezone="UTC", now_ms=None, strict=False))
+    binding.query(query, None, {})
+    return binding.usage.references
 
 
 def bind_expression(
@@ -86,45 +69,41 @@ def bind_expression(
     usage = Usage()
     listed = list(columns.values()) if isinstance(columns, Mapping) else list(columns)
     scope = bare_scope(listed)
-    binder = ExpressionBinder(scope, settings, usage, Clause.DEFAULT)
+    binder = expression_binder(scope, settings, usage, Clause.DEFAULT)
     node = settle(binder.bind(parsed(expression)), settings)
     return BoundExpression(node, type_of(node), usage.now, tuple(usage.volatile))
 
 
 def check_function(function: UserFunction, names: Names, settings: Settings) -> None:
     """Raises what a call of the function would raise, whatever its arguments."""
-    binder = QueryBinder(names, settings)
-    scope = binder.scope_of(
+    binding = binding_of(names, settings)
+    scope = binding.scope_of(
         [(name, null(type_)) for name, (_, type_) in zip(parameter_names(function), function.parameters, strict=True)]
     )
-    binder.expressions(scope, Clause.SELECT).inlined(function, [null(type_) for _, type_ in function.parameters])
+    inlined(binding.expressions(scope, Clause.SELECT), function, [null(type_) for _, type_ in function.parameters])
 
 
 # --- statements that write ---------------------------------------------------------------------------
 
 
 def bind_insert(
-    target: BoundRelation,
-    column_names: Sequence[str] | None,
-    query: exp.Expr | None,
-    names: Names,
-    settings: Settings,
+    target: BoundRelation, column_names: Sequence[str] | None, query: exp.Expr | None, names: Names, settings: Settings
 ) -> BoundQuery:
     """The rows to insert: all visible columns of the target in order, defaults and generated columns filled in.
 
     Without a query, one row of defaults.
     """
     visible = [column for column in target.columns if not column.hidden]
-    binder = QueryBinder(names, settings)
+    binding = binding_of(names, settings)
     if query is None:
         row = exp.Select(expressions=[exp.alias_(integer(1), "one", quoted=True)])
         given, columns = Bound(row, [OutputColumn("one", "one", INTEGER)]), []
     else:
         query = _without_defaults(target, column_names, query)
         if isinstance(query, exp.Values) and not has_tail(query):
-            given = binder.raw_values(query)
+            given = raw_values(binding, query)
         else:
-            given = binder.query(query, None, {})
+            given = binding.query(query, None, {})
         columns = _target_columns(target, visible, column_names, len(given.columns))
     types = [column.type for column in columns]
 
@@ -132,15 +111,15 @@ def bind_insert(
         return assign(node, types[index], columns[index].name, settings)
 
     if columns:
-        given = binder.retyped(given, types, store)
+        given = binding.retyped(given, types, store)
     stored: dict[str, exp.Expr] = {
         column.name: typed(exp.column(output.alias, table="given", quoted=True), column.type)
         for column, output in zip(columns, given.columns, strict=False)
     }
     for column in visible:
         if column.name not in stored and column.generated is None:
-            stored[column.name] = binder.default(column)
-    return binder.finished(binder.filled(target, visible, stored, given))
+            stored[column.name] = default_of(binding, column)
+    return binding.finished(filled(binding, target, visible, stored, given))
 
 
 def bind_update(
@@ -152,21 +131,21 @@ def bind_update(
     settings: Settings,
 ) -> BoundQuery:
     """Old and new values (`old_<name>`, `new_<name>`) of all the target's columns, for the rows that match."""
-    binder = QueryBinder(names, settings)
-    scope, table = binder.target_scope(target, alias)
+    binding = binding_of(names, settings)
+    scope, table = target_scope(binding, target, alias)
     _check_assignments(target, [name for name, _ in assignments])
-    expressions = binder.expressions(scope, Clause.UPDATE)
+    expressions = binding.expressions(scope, Clause.UPDATE)
     new: dict[str, exp.Expr] = {}
     by_name = {column.name: column for column in target.columns}
     for name, value in assignments:
         column = by_name[name]
         if _is_default(value):
-            new[name] = binder.default(column)
+            new[name] = default_of(binding, column)
         else:
             new[name] = assign(expressions.bind(value), column.type, name, settings)
     old = {column.name: scope.lookup(column.name).copy() for column in target.columns}
     kept = {name: new.get(name, node) for name, node in old.items()}
-    computed = binder.generated(target, kept) if new else {}
+    computed = generated(binding, target, kept) if new else {}
     projections: list[exp.Expr] = []
     outputs: list[OutputColumn] = []
     for prefix, values in (("old_", old), ("new_", kept | computed)):
@@ -176,21 +155,21 @@ def bind_update(
             outputs.append(OutputColumn(name, name, column.type))
     select = exp.Select(expressions=projections).from_(table, copy=False)
     if where is not None:
-        select.set("where", exp.Where(this=binder.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
-    return binder.finished(Bound(select, outputs))
+        select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
+    return binding.finished(Bound(select, outputs))
 
 
 def bind_delete(
     target: BoundRelation, alias: str | None, where: exp.Expr | None, names: Names, settings: Settings
 ) -> BoundQuery:
     """All columns of the rows to delete."""
-    binder = QueryBinder(names, settings)
-    scope, table = binder.target_scope(target, alias)
+    binding = binding_of(names, settings)
+    scope, table = target_scope(binding, target, alias)
     projections = [aliased(scope.lookup(column.name).copy(), column.name) for column in target.columns]
     select = exp.Select(expressions=projections).from_(table, copy=False)
     if where is not None:
-        select.set("where", exp.Where(this=binder.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
-    return binder.finished(Bound(select, [OutputColumn(c.name, c.name, c.type) for c in target.columns]))
+        select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
+    return binding.finished(Bound(select, [OutputColumn(c.name, c.name, c.type) for c in target.columns]))
 
 
 def bind_returning(
@@ -198,11 +177,11 @@ def bind_returning(
 ) -> BoundQuery:
     """RETURNING over the written rows, which Spark knows as `returning_rows`."""
     rows = replace(target, source=RETURNING_SOURCE, id=None)
-    binder = QueryBinder(names, settings)
-    scope, table = binder.target_scope(rows, alias)
-    projections, outputs = binder.projections(expressions, scope)
+    binding = binding_of(names, settings)
+    scope, table = target_scope(binding, rows, alias)
+    projections, outputs = select_items(binding, expressions, scope)
     select = exp.Select(expressions=projections).from_(table, copy=False)
-    return binder.finished(binder.settled(Bound(select, outputs)))
+    return binding.finished(binding.settled(Bound(select, outputs)))
 
 
 def _check_assignments(target: BoundRelation, names: Sequence[str]) -> None:
@@ -218,8 +197,7 @@ def _check_assignments(target: BoundRelation, names: Sequence[str]) -> None:
             raise DuplicateColumn(f'column "{name}" specified more than once')
         if column.generated is not None:
             raise SyntaxError_(
-                f'cannot write to generated column "{name}"',
-                detail=f'Column "{name}" is a generated column.',
+                f'cannot write to generated column "{name}"', detail=f'Column "{name}" is a generated column.'
             )
         seen.add(name)
 

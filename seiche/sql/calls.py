@@ -6,6 +6,8 @@ because it knows the function. This module gives every one of them back its Post
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from sqlglot import exp
 
 # Nodes whose sqlglot name is not PostgreSQL's.
@@ -142,3 +144,17 @@ def _postgres_format(node: exp.Expr) -> str:
     rendered = node.copy()
     call = rendered.sql("risingwave")
     return call[call.rindex(", '") + 3 : -2].replace("''", "'")
+
+
+def row_parts(node: exp.Expr) -> Sequence[exp.Expr] | None:
+    """The parts of a row that is written as `(a, b)` or `ROW(a, b)`."""
+    if isinstance(node, exp.Tuple):
+        return node.expressions
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() == "row":
+        return node.expressions
+    return None
+
+
+def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes of an expression without those of its subqueries."""
+    return node.walk(prune=lambda part: isinstance(part, exp.Query))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from seiche.sql.aggregates import aggregate_names
 from seiche.sql.collecting import HYPOTHETICAL, ORDERED
-from seiche.sql.expressions import window_names
 from seiche.sql.functions.registry import Any_, Overload, Parameter, overloads
 from seiche.sql.tables import SET_RETURNING
+from seiche.sql.windows import window_names
 
 BEGIN, END = "<!-- functions: begin -->", "<!-- functions: end -->"
 

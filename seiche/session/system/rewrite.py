@@ -22,7 +22,7 @@ from seiche.errors import UndefinedObject
 from seiche.session.system import privileges  # noqa: F401  registers its functions
 from seiche.session.system.functions import FUNCTIONS, find_function
 from seiche.sql.calls import call_of
-from seiche.sql.queries import output_name
+from seiche.sql.output_names import output_name
 
 KEYWORDS_VIEW = "pg_get_keywords"
 

@@ -9,10 +9,10 @@ import pytest
 
 from seiche.sql.aggregates import aggregate_names
 from seiche.sql.collecting import HYPOTHETICAL, ORDERED
-from seiche.sql.expressions import window_names
 from seiche.sql.functions.registry import overloads
 from seiche.sql.reference import OPERATORS, SYNTAX, updated
 from seiche.sql.tables import SET_RETURNING
+from seiche.sql.windows import window_names
 
 ROOT = Path(__file__).parents[3]
 INTEGRATION = ROOT / "tests" / "integration"

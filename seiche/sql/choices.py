@@ -1,0 +1,58 @@
+"""Choices: CASE and its relatives, whose branches come to one common type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from seiche.sql import operators
+from seiche.sql.binder import Binder
+from seiche.sql.casts import common_type, convert, settle
+from seiche.sql.nodes import call, case, is_unknown, null, type_of, typed
+from seiche.types import NULL
+
+
+def case_of(binder: Binder, node: exp.Case) -> exp.Expr:
+    operand = node.this
+    conditions: list[exp.Expr] = []
+    values: list[exp.Expr] = []
+    for branch in node.args["ifs"]:
+        if operand is None:
+            conditions.append(binder.condition(branch.this, "CASE/WHEN"))
+        else:
+            conditions.append(
+                operators.compare(exp.EQ, binder.bind(operand), binder.bind(branch.this), binder.settings)
+            )
+        values.append(binder.bind(branch.args["true"]))
+    default = node.args.get("default")
+    last = binder.bind(default) if default is not None else typed(exp.Null(), NULL)
+    *converted, last = unified(binder, [*values, last], "CASE")
+    branches = list(zip(conditions, converted, strict=True))
+    return case(type_of(last), branches, last if default is not None else None)
+
+
+def unified(binder: Binder, nodes: Sequence[exp.Expr], what: str) -> list[exp.Expr]:
+    type_ = common_type([type_of(node) for node in nodes], what)
+    return [convert(node, type_, binder.settings) for node in nodes]
+
+
+def coalesce(binder: Binder, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    nodes = unified(binder, [binder.bind(a) for a in arguments], "COALESCE")
+    return typed(exp.Coalesce(this=nodes[0], expressions=nodes[1:]), type_of(nodes[0]))
+
+
+def nullif(binder: Binder, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    left, right = (binder.bind(a) for a in arguments)
+    same = operators.compare(exp.EQ, left, right, binder.settings)
+    kept = (
+        convert(left, type_of(right), binder.settings)
+        if is_unknown(left) and not is_unknown(right)
+        else settle(left, binder.settings)
+    )
+    return case(type_of(kept), [(same, null(type_of(kept)))], kept.copy())
+
+
+def extreme(binder: Binder, name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    nodes = unified(binder, [binder.bind(a) for a in arguments], name.upper())
+    return nodes[0] if len(nodes) == 1 else call(type_of(nodes[0]), name, *nodes)

@@ -1,0 +1,155 @@
+"""Compound values: arrays, rows and JSON, built and taken apart again."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from seiche.errors import DatatypeMismatch, SyntaxError_, UndefinedColumn, UndefinedObject, WrongObjectType, nearest
+from seiche.sql import choices, operators
+from seiche.sql.binder import QUERY, Binder
+from seiche.sql.calls import row_parts
+from seiche.sql.casts import convert
+from seiche.sql.functions import arrays, invoke, jsonb, spans
+from seiche.sql.literals import array_literal
+from seiche.sql.nodes import call, field, integer, is_unknown, text, type_of, typed
+from seiche.types import JSONB, Kind, array_of, struct_of
+
+
+def array(binder: Binder, node: exp.Array) -> exp.Expr:
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], QUERY):
+        bound, columns = binder.surroundings.subquery(node.expressions[0])
+        name, type_ = columns[0]
+        value = exp.column(name, table="listed", quoted=True)
+        source = exp.Subquery(this=bound, alias=exp.TableAlias(this=exp.to_identifier("listed", quoted=True)))
+        wrapped = exp.Anonymous(
+            this="array_agg", expressions=[exp.Anonymous(this="named_struct", expressions=[text("v"), value])]
+        )
+        item = exp.Dot(this=exp.column("s"), expression=exp.to_identifier("v"))
+        listed = exp.Anonymous(
+            this="transform", expressions=[wrapped, exp.Lambda(this=item, expressions=[exp.to_identifier("s")])]
+        )
+        rows = exp.Select(expressions=[exp.alias_(listed, "listed", quoted=True)]).from_(source)
+        return typed(exp.Subquery(this=rows), array_of(type_))
+    if not node.expressions:
+        raise UndefinedObject(
+            "cannot determine type of empty array",
+            hint="Explicitly cast to the desired type, for example ARRAY[]::integer[].",
+        )
+    items = choices.unified(binder, [binder.bind(item) for item in node.expressions], "ARRAY")
+    return array_literal(items, array_of(type_of(items[0])))
+
+
+def subscript(binder: Binder, node: exp.Bracket) -> exp.Expr:
+    inner = binder.bind(node.this)
+    index = node.expressions[0]
+    if type_of(inner).kind is Kind.JSONB:
+        return jsonb.member(inner, binder.bind(index), binder.settings, as_text=False)
+    if type_of(inner).kind is not Kind.ARRAY:
+        raise DatatypeMismatch(f"cannot subscript type {type_of(inner)} because it does not support subscripting")
+    if isinstance(index, exp.Slice):
+        low, high = index.this, index.args.get("expression")
+        return arrays.part(
+            inner, binder.bind(low) if low else None, binder.bind(high) if high else None, binder.settings
+        )
+    return arrays.element(inner, binder.bind(index), binder.settings)
+
+
+def row(binder: Binder, node: exp.Expr) -> exp.Expr:
+    parts = [binder.settled(part) for part in node.expressions]
+    fields = [(f"f{index}", type_of(part)) for index, part in enumerate(parts, start=1)]
+    arguments: list[exp.Expr] = []
+    for (name, _), part in zip(fields, parts, strict=True):
+        arguments += [text(name), part]
+    return call(struct_of(*fields), "named_struct", *arguments)
+
+
+def member(binder: Binder, node: exp.Dot) -> exp.Expr:
+    if isinstance(node.expression, exp.Func):  # a function named with its schema
+        return binder.bind(node.expression)
+    inner = binder.bind(node.this)
+    type_ = type_of(inner)
+    name = node.expression.name
+    for field_name, field_type in type_.fields:
+        if field_name == name:
+            return field(inner, name, field_type)
+    if type_.kind is not Kind.STRUCT:
+        raise WrongObjectType(f"column notation .{name} applied to type {type_}, which is not a composite type")
+    raise UndefinedColumn(
+        f'column "{name}" not found in data type {type_}', hint=nearest(name, [n for n, _ in type_.fields])
+    )
+
+
+def json_member(binder: Binder, node: exp.Expr) -> exp.Expr:
+    as_text = isinstance(node, exp.JSONExtractScalar)
+    current = _json(binder, node.this)
+    keys: list[exp.Expr] = []
+    if isinstance(node.expression, exp.JSONPath):
+        for step in node.expression.expressions:
+            match step:
+                case exp.JSONPathKey():
+                    keys.append(text(str(step.this)))
+                case exp.JSONPathSubscript():
+                    keys.append(integer(int(step.this)))
+    else:
+        keys.append(binder.bind(node.expression))
+    for position, key in enumerate(keys):
+        current = jsonb.member(current, key, binder.settings, as_text=as_text and position == len(keys) - 1)
+    return current
+
+
+def _json(binder: Binder, node: exp.Expr) -> exp.Expr:
+    inner = binder.bind(node)
+    if is_unknown(inner):
+        return convert(inner, JSONB, binder.settings)
+    if type_of(inner).kind is not Kind.JSONB:
+        raise operators.no_operator("->", inner, text(""))
+    return inner
+
+
+def json_path(binder: Binder, node: exp.Expr) -> exp.Expr:
+    as_text = isinstance(node, exp.JSONBExtractScalar)
+    return jsonb.path(_json(binder, node.this), binder.bind(node.expression), binder.settings, as_text=as_text)
+
+
+def contains(binder: Binder, node: exp.Expr) -> exp.Expr:
+    left, right = binder.bind(node.this), binder.bind(node.expression)
+    if isinstance(node, exp.ArrayContainedBy):
+        left, right = right, left
+    if type_of(left).kind is Kind.JSONB or type_of(right).kind is Kind.JSONB:
+        return jsonb.contains(convert(left, JSONB, binder.settings), right, binder.settings)
+    if type_of(left).kind is Kind.ARRAY and is_unknown(right):
+        right = convert(right, type_of(left), binder.settings)
+    if type_of(left).kind is not Kind.ARRAY or type_of(right).kind is not Kind.ARRAY:
+        raise operators.no_operator("@>", left, right)
+    return arrays.contains(left, right, binder.settings)
+
+
+def overlaps(binder: Binder, node: exp.Expr) -> exp.Expr:
+    return arrays.overlaps(binder.bind(node.this), binder.bind(node.expression), binder.settings)
+
+
+def overlapping_spans(binder: Binder, node: exp.Expr) -> exp.Expr:
+    sides = [row_parts(side) for side in (node.this, node.expression)]
+    if any(side is None or len(side) != 2 for side in sides):
+        raise SyntaxError_("wrong number of parameters on one side of OVERLAPS expression")
+    left, right = ([binder.bind(part) for part in side] for side in sides if side is not None)
+    return spans.overlaps(left, right, binder.settings)
+
+
+def json_without(binder: Binder, node: exp.Expr) -> exp.Expr:
+    return invoke("jsonb_delete_path", [_json(binder, node.this), binder.bind(node.expression)], binder.settings)
+
+
+def json_path_test(binder: Binder, node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.MatchAgainst):  # `@@`
+        return invoke("jsonb_path_match", [_json(binder, node.expressions[0]), binder.bind(node.this)], binder.settings)
+    return invoke("jsonb_path_exists", [_json(binder, node.this), binder.bind(node.expression)], binder.settings)
+
+
+def has_key(binder: Binder, node: exp.Expr) -> exp.Expr:
+    return jsonb.has_key(_json(binder, node.this), binder.bind(node.expression), binder.settings)
+
+
+def has_keys(binder: Binder, node: exp.Expr) -> exp.Expr:
+    every = isinstance(node, exp.JSONBContainsAllTopKeys)
+    return jsonb.has_keys(_json(binder, node.this), binder.bind(node.expression), binder.settings, every=every)

@@ -1,0 +1,316 @@
+"""FROM: tables, views, joins, derived tables and table functions, each added to the scope that it makes.
+
+Plain views and common table expressions are expanded where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from seiche.errors import FeatureNotSupported, InvalidDefinition, SyntaxError_, UndefinedColumn
+from seiche.sql import tables
+from seiche.sql.binder import Clause
+from seiche.sql.binding import Binding, CommonTable, common_tables
+from seiche.sql.bound import Bound, BoundRelation, aliased, derived_table, has_tail, lateral_table, named_table, unique
+from seiche.sql.calls import call_of
+from seiche.sql.casts import common_type, convert, settle
+from seiche.sql.functions import is_function
+from seiche.sql.nodes import boolean, conjunction, equal, type_of, typed
+from seiche.sql.operators import comparable
+from seiche.sql.scopes import Entry, RangeVariable, Scope
+from seiche.sql.values import values
+from seiche.types import Kind
+
+
+def bind_from(
+    binding: Binding, node: exp.Select, select: exp.Select, scope: Scope, tables_: Mapping[str, CommonTable]
+) -> None:
+    clause = node.args.get("from_") or node.args.get("from")
+    if clause is None:
+        return
+    first, joins = _table(binding, clause.this, scope, tables_)
+    select.set("from_", exp.From(this=first))
+    made = [*joins, *_joins(binding, node.args.get("joins") or (), scope, tables_)]
+    if made:
+        select.set("joins", made)
+
+
+def _joins(
+    binding: Binding, joins: Sequence[exp.Join], scope: Scope, tables_: Mapping[str, CommonTable]
+) -> list[exp.Join]:
+    made: list[exp.Join] = []
+    for join in joins:
+        made += _join(binding, join, scope, tables_)
+    return made
+
+
+def _join(binding: Binding, join: exp.Join, scope: Scope, tables_: Mapping[str, CommonTable]) -> list[exp.Join]:
+    left = list(scope.entries)
+    table, nested = _table(binding, join.this, scope, tables_)
+    if nested:
+        raise FeatureNotSupported(
+            "a join in parentheses is not supported", hint="Write it as a subquery, or without parentheses."
+        )
+    right = scope.entries[len(left) :]
+    side = (join.side or "").upper()
+    kind = (join.kind or "").upper()
+    if kind in ("SEMI", "ANTI") or (join.method and join.method.upper() not in ("NATURAL",)):
+        raise FeatureNotSupported(f"{join.method or kind} joins are not supported")
+    on = join.args.get("on")
+    using = [item.name for item in join.args.get("using") or ()]
+    if (join.method or "").upper() == "NATURAL":
+        right_names = {entry.name for entry in right if not entry.hidden}
+        using = list(dict.fromkeys(entry.name for entry in left if not entry.hidden and entry.name in right_names))
+    condition: exp.Expr | None = None
+    if using:
+        condition = _using(binding, using, left, right, side, scope)
+    elif on is not None:
+        condition = binding.expressions(scope, Clause.JOIN).condition(on, "JOIN/ON")
+    made = exp.Join(this=table)
+    if condition is None:
+        if side:
+            condition = boolean(True)
+        else:
+            made.set("kind", "CROSS")
+    if condition is not None:
+        made.set("on", condition)
+        if side:
+            made.set("side", side)
+        else:
+            made.set("kind", "INNER")
+    return [made]
+
+
+def _using(
+    binding: Binding, names: Sequence[str], left: Sequence[Entry], right: Sequence[Entry], side: str, scope: Scope
+) -> exp.Expr:
+    conditions: list[exp.Expr] = []
+    merged: list[Entry] = []
+    for name in names:
+        found = []
+        for which, entries in (("left", left), ("right", right)):
+            matches = [entry for entry in entries if entry.name == name and not entry.hidden]
+            if len(matches) != 1:
+                problem = "does not exist in" if not matches else "appears more than once in"
+                error = UndefinedColumn if not matches else SyntaxError_
+                raise error(f'column "{name}" specified in USING clause {problem} {which} table')
+            found.append(matches[0].node)
+        a, b = comparable("=", found[0].copy(), found[1].copy(), binding.settings)
+        conditions.append(equal(a, b))
+        type_ = common_type([type_of(found[0]), type_of(found[1])], "JOIN/USING")
+        sides = [convert(part.copy(), type_, binding.settings) for part in found]
+        value = {"RIGHT": sides[1], "FULL": typed(exp.Coalesce(this=sides[0], expressions=[sides[1]]), type_)}.get(
+            side, sides[0]
+        )
+        merged.append(Entry(name, value))
+    rest = [entry for entry in [*left, *right] if entry.hidden or entry.name not in names]
+    scope.entries = merged + rest
+    return conjunction(conditions)
+
+
+def _table(
+    binding: Binding, node: exp.Expr, scope: Scope, tables_: Mapping[str, CommonTable]
+) -> tuple[exp.Expr, list[exp.Join]]:
+    """One item of FROM, added to the scope; with the joins that were written inside it."""
+    lateral = isinstance(node, exp.Lateral)
+    inner = node.this if lateral else node
+    alias = node.args.get("alias") or (inner.args.get("alias") if lateral else None)
+    match inner:
+        case exp.Table() if isinstance(inner.this, exp.Func | exp.Dot):
+            made = _function(binding, inner.this, alias, scope, ordinality=bool(inner.args.get("ordinality")))
+        case exp.Func() if not isinstance(inner, exp.Unnest):
+            made = _function(binding, inner, alias, scope, ordinality=bool(node.args.get("ordinality")))
+        case exp.Unnest():
+            made = _unnest(binding, inner, alias, scope)
+        case exp.Table():
+            made = _relation(binding, inner, alias, scope, tables_)
+        case exp.Values():
+            bound = binding.settled(values(binding, inner, scope if lateral else scope.parent, tables_))
+            made = _derived_table(binding, bound, alias, scope, "values", lateral=False)
+        case exp.Subquery() if isinstance(inner.this, exp.Table | exp.Paren) and not alias:
+            first, joins = _table(binding, inner.this, scope, tables_)
+            return first, [*joins, *_joins(binding, inner.args.get("joins") or (), scope, tables_)]
+        case exp.Subquery():
+            bound = binding.settled(
+                binding.query(
+                    inner.this if not has_tail(inner) else inner.copy(),
+                    scope if lateral else scope.parent,
+                    common_tables(inner, tables_),
+                )
+            )
+            made = _derived_table(binding, bound, alias, scope, "subquery", lateral=lateral)
+        case _:
+            raise FeatureNotSupported(f"{inner.sql('risingwave')} is not supported in FROM")
+    joins = _joins(binding, inner.args.get("joins") or (), scope, tables_)
+    return made, joins
+
+
+def _relation(
+    binding: Binding, node: exp.Table, alias: exp.Expr | None, scope: Scope, tables_: Mapping[str, CommonTable]
+) -> exp.Expr:
+    for part in ("version", "sample", "pivots", "when"):
+        if node.args.get(part):
+            raise FeatureNotSupported(f"{part.upper()} is not supported after a table name")
+    if not node.db and node.name in tables_:
+        return _common_table(binding, node, tables_[node.name], alias, scope)
+    parts = tuple(part.name for part in node.parts)
+    relation = binding.names.relation(parts)
+    if relation.id is not None and not binding.expanding:
+        binding.usage.references.append((relation.id, node))
+    name = alias.name if alias is not None and alias.name else node.name
+    if relation.view is not None:
+        return _view(binding, relation, name, alias, scope)
+    if relation.id is not None:
+        binding.usage.relations.add(relation.id)
+    ref = binding.ref(name)
+    renamed = _column_names(alias)
+    visible = [column for column in relation.columns if not column.hidden]
+    _check_names(renamed, len(visible), name)
+    new_names = dict(zip((column.name for column in visible), renamed, strict=False))
+    entries = tuple(
+        Entry(new_names.get(c.name, c.name), typed(exp.column(c.name, table=ref, quoted=True), c.type), c.hidden)
+        for c in relation.columns
+    )
+    schema = node.db or (None if alias is not None else "public")
+    scope.add(RangeVariable(name, ref, entries, schema))
+    return named_table(relation.source, ref)
+
+
+def _view(binding: Binding, relation: BoundRelation, name: str, alias: exp.Expr | None, scope: Scope) -> exp.Expr:
+    assert relation.view is not None
+    if relation.name in binding.expanding:
+        raise InvalidDefinition(f'view "{relation.name}" refers to itself')
+    binding.expanding.append(relation.name)
+    around, binding.names = binding.names, relation.view_names or binding.names
+    bound = binding.settled(binding.query(relation.view, None, {}))
+    binding.names = around
+    binding.expanding.pop()
+    names = [column.name for column in relation.columns]
+    if len(names) == len(bound.columns):
+        bound = Bound(bound.ast, [replace(c, name=n) for c, n in zip(bound.columns, names, strict=True)])
+    return _derived_table(binding, bound, alias, scope, name, lateral=False)
+
+
+def _common_table(
+    binding: Binding, node: exp.Table, table: CommonTable, alias: exp.Expr | None, scope: Scope
+) -> exp.Expr:
+    bound = binding.settled(binding.query(table.query, None, table.visible))
+    _check_names(list(table.column_names), len(bound.columns), node.name)
+    columns = [replace(c, name=n) for c, n in zip(bound.columns, table.column_names, strict=False)]
+    return _derived_table(
+        binding, Bound(bound.ast, columns + bound.columns[len(columns) :]), alias, scope, node.name, lateral=False
+    )
+
+
+def _derived_table(
+    binding: Binding, bound: Bound, alias: exp.Expr | None, scope: Scope, default: str, *, lateral: bool
+) -> exp.Expr:
+    name = alias.name if alias is not None and alias.name else default
+    ref = binding.ref(name)
+    if alias is None and default in ("subquery", "values"):
+        name = ref
+    renamed = _column_names(alias)
+    _check_names(renamed, len(bound.columns), name)
+    entries = []
+    for index, column in enumerate(bound.columns):
+        shown = renamed[index] if index < len(renamed) else column.name
+        entries.append(Entry(shown, typed(exp.column(column.alias, table=ref, quoted=True), column.type)))
+    scope.add(RangeVariable(name, ref, tuple(entries)))
+    derived = derived_table(bound.ast, ref)
+    return lateral_table(derived) if lateral else derived
+
+
+def _unnest(binding: Binding, node: exp.Unnest, alias: exp.Expr | None, scope: Scope) -> exp.Expr:
+    offset = node.args.get("offset")
+    ordinal = offset.name if isinstance(offset, exp.Identifier) else "ordinality" if offset else None
+    call = exp.Anonymous(this="unnest", expressions=list(node.expressions))
+    return _function(
+        binding, call, alias or node.args.get("alias"), scope, ordinality=ordinal is not None, ordinal_name=ordinal
+    )
+
+
+def _function(
+    binding: Binding,
+    node: exp.Expr,
+    alias: exp.Expr | None,
+    scope: Scope,
+    *,
+    ordinality: bool,
+    ordinal_name: str | None = None,
+) -> exp.Expr:
+    found = call_of(node.expression if isinstance(node, exp.Dot) else node)
+    if found is None:
+        raise FeatureNotSupported(f"{node.sql('risingwave')} is not supported in FROM")
+    name, arguments = found
+    if name in ("tumble", "hop"):
+        return _time_window(binding, name, arguments, alias, scope)
+    inside = Scope(scope.bind_subquery, parent=scope)
+    binder = binding.expressions(inside, Clause.FROM)
+    if is_function(name) or name in ("now", "current_date"):
+        made = tables.single_row(settle(binder.bind(node), binding.settings))
+    else:
+        made = tables.table_function(name, [binder.bind(a) for a in arguments], binding.settings, ordinality=ordinality)
+    shown = alias.name if alias is not None and alias.name else name
+    ref = binding.ref(shown)
+    select, entries = tables.rendered(made, shown, ref)
+    renamed = _column_names(alias)
+    if ordinality and ordinal_name and len(renamed) == len(entries) - 1:
+        renamed.append(ordinal_name)
+    _check_names(renamed, len(entries), shown)
+    if renamed:
+        entries = tuple(
+            Entry(n, e.node)
+            for n, e in zip([*renamed, *(e.name for e in entries[len(renamed) :])], entries, strict=True)
+        )
+    derived = derived_table(select, ref)
+    uses_outer = any(column.table in scope.refs for column in select.find_all(exp.Column))
+    scope.add(RangeVariable(shown, ref, entries, scalar=len(entries) == 1))
+    return lateral_table(derived) if uses_outer else derived
+
+
+def _time_window(
+    binding: Binding, name: str, arguments: list[exp.Expr], alias: exp.Expr | None, scope: Scope
+) -> exp.Expr:
+    """TUMBLE and HOP: the table's rows with the window, or windows, that each falls in."""
+    source = arguments[0]
+    if not isinstance(source, exp.Column):
+        raise SyntaxError_(f"the first argument of {name} must be a table")
+    inner = Scope(scope.bind_subquery)
+    table = _relation(binding, exp.Table(this=source.this, db=source.args.get("table")), None, inner, {})
+    binder = binding.expressions(inner, Clause.FROM)
+    bound = [binder.bind(argument) for argument in arguments[1:]]
+    own, start, size = tables.time_window(
+        name, bound, [(e.name, e.node.copy(), e.hidden) for e in inner.entries], binding.settings
+    )
+    taken: set[str] = set()
+    named = [(column, node, hidden, unique(column, taken)) for column, node, hidden in own]
+    start_alias = unique("window_start", taken)
+    select = exp.Select(expressions=[aliased(node, column) for _, node, _, column in named]).from_(table, copy=False)
+    if type_of(start).kind is Kind.ARRAY:  # a row for each window
+        windows = binding.ref("windows")
+        exploded, (entry,) = tables.rendered(tables.single(start), "start", windows)
+        select.append("joins", exp.Join(this=lateral_table(derived_table(exploded, windows)), kind="CROSS"))
+        start = entry.node
+    shown = alias.name if alias is not None and alias.name else name
+    ref = binding.ref(shown)
+    entries = [
+        Entry(column, typed(exp.column(unique, table=ref, quoted=True), type_of(node)), hidden)
+        for column, node, hidden, unique in named
+    ]
+    select.set("expressions", [*select.expressions, aliased(start, start_alias)])
+    moment = typed(exp.column(start_alias, table=ref, quoted=True), type_of(start))
+    entries += [Entry("window_start", moment), Entry("window_end", tables.window_end(moment.copy(), size))]
+    scope.add(RangeVariable(shown, ref, tuple(entries)))
+    return derived_table(select, ref)
+
+
+def _column_names(alias: exp.Expr | None) -> list[str]:
+    return [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
+
+
+def _check_names(names: Sequence[str], count: int, table: str) -> None:
+    if len(names) > count:
+        raise SyntaxError_(f'table "{table}" has {count} columns available but {len(names)} columns specified')

@@ -1,0 +1,116 @@
+"""GROUP BY: its keys, and the check that nothing else stands outside an aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from seiche.errors import FeatureNotSupported, GroupingError
+from seiche.sql.aggregates import is_aggregate_node
+from seiche.sql.binder import Clause
+from seiche.sql.binding import Binding
+from seiche.sql.bound import OutputColumn
+from seiche.sql.calls import own_nodes
+from seiche.sql.casts import settle
+from seiche.sql.nodes import spark_cast, type_of
+from seiche.sql.scopes import Scope
+from seiche.sql.select_list import ordinal, output_at
+
+
+def bind_group(
+    binding: Binding,
+    node: exp.Select,
+    select: exp.Select,
+    scope: Scope,
+    projections: Sequence[exp.Expr],
+    columns: Sequence[OutputColumn],
+) -> list[exp.Expr]:
+    group = node.args.get("group")
+    if group is None:
+        return []
+    if group.args.get("all"):
+        raise FeatureNotSupported("GROUP BY ALL is not supported", hint="Name the columns to group by.")
+    found: list[exp.Expr] = []
+
+    def key(item: exp.Expr) -> exp.Expr:
+        bound = _group_key(binding, item, scope, projections, columns)
+        found.append(bound)
+        # A bare number would be a position to Spark.
+        return spark_cast(bound, type_of(bound)) if isinstance(bound, exp.Literal) else bound.copy()
+
+    def element(item: exp.Expr) -> exp.Expr:
+        match item:
+            case exp.Rollup() | exp.Cube():
+                return type(item)(expressions=[element(part) for part in item.expressions])
+            case exp.GroupingSets():
+                return exp.GroupingSets(expressions=[element(part) for part in item.expressions])
+            case exp.Tuple():
+                return exp.Tuple(expressions=[key(part) for part in item.expressions])
+            case exp.Paren():
+                return exp.Paren(this=key(item.this))
+            case _:
+                return key(item)
+
+    made = [element(item) for item in group.expressions]
+    for part in ("rollup", "cube", "grouping_sets"):
+        made += [element(item) for item in group.args.get(part) or ()]
+    if made and all(isinstance(item, exp.Tuple) and not item.expressions for item in made):
+        made = [exp.GroupingSets(expressions=made)]
+    select.set("group", exp.Group(expressions=made))
+    return found
+
+
+def _group_key(
+    binding: Binding, item: exp.Expr, scope: Scope, projections: Sequence[exp.Expr], columns: Sequence[OutputColumn]
+) -> exp.Expr:
+    position = ordinal(item)
+    if position is not None:
+        output_at(columns, position, "GROUP BY")
+        return _no_aggregate(binding, projections[position - 1].this)
+    if isinstance(item, exp.Column) and not item.table and scope.local(item.name) is None:
+        for projection, column in zip(projections, columns, strict=True):
+            if column.name == item.name:
+                return _no_aggregate(binding, projection.this)
+    return settle(binding.expressions(scope, Clause.GROUP).bind(item), binding.settings)
+
+
+def _no_aggregate(binding: Binding, node: exp.Expr) -> exp.Expr:
+    if any(is_aggregate_node(part) for part in node.walk()):
+        raise GroupingError("aggregate functions are not allowed in GROUP BY")
+    return settle(node, binding.settings)
+
+
+def check_grouping(
+    select: exp.Select, scope: Scope, groups: Sequence[exp.Expr], keys: Sequence[exp.Expr], having: bool
+) -> None:
+    parts = [projection.this for projection in select.expressions]
+    if having:
+        parts.append(select.args["having"].this)
+    parts += [key.this for key in keys if not isinstance(key.this, exp.Column) or key.this.table]
+    grouped = (
+        select.args.get("group") is not None
+        or having
+        or any(is_aggregate_node(n) for part in parts for n in own_nodes(part))
+    )
+    if not grouped:
+        return
+    refs = scope.refs
+    for part in parts:
+        _check_grouped(part, groups, refs)
+
+
+def _check_grouped(node: exp.Expr, groups: Sequence[exp.Expr], refs: frozenset[str]) -> None:
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if is_aggregate_node(current) or any(current == group for group in groups):
+            continue
+        if isinstance(current, exp.Column):
+            if current.table in refs:
+                raise GroupingError(
+                    f'column "{current.table}.{current.name}" must appear in the GROUP BY clause '
+                    "or be used in an aggregate function"
+                )
+            continue
+        stack += list(current.iter_expressions())

@@ -1,0 +1,138 @@
+"""Calls: built-in functions, the user's own, and those that SQL gives a meaning of their own (`coalesce`, `now`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from seiche.errors import DatatypeMismatch, FeatureNotSupported, GroupingError
+from seiche.sql import aggregate_calls, choices, compounds
+from seiche.sql.aggregates import aggregate_names, is_aggregate
+from seiche.sql.binder import QUERY, Binder, Clause
+from seiche.sql.casts import Context, cast, castable, convert
+from seiche.sql.collecting import ORDERED
+from seiche.sql.functions import invoke, is_function, temporal, undefined
+from seiche.sql.literals import now_literal
+from seiche.sql.nodes import call, case, conjunction, integer, is_null, negation, text, type_of, typed
+from seiche.sql.user_functions import MAX_DEPTH, UserFunction, body_of, parameter_names
+from seiche.sql.windows import OFFSET, RANKING
+from seiche.sql.written_types import CAST_NAMES
+from seiche.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ
+
+NOW = "seiche_now"
+_SET_RETURNING = frozenset(
+    ("generate_series", "generate_subscripts", "unnest", "regexp_matches", "jsonb_array_elements")
+)
+_VOLATILE = frozenset(("random", "gen_random_uuid", "clock_timestamp", "timeofday"))
+
+
+def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr) -> exp.Expr:
+    match name:
+        case "coalesce":
+            return choices.coalesce(binder, arguments)
+        case "nullif":
+            return choices.nullif(binder, arguments)
+        case "greatest" | "least":
+            return choices.extreme(binder, name, arguments)
+        case "array" if len(arguments) == 1 and isinstance(arguments[0], QUERY):
+            return compounds.array(binder, exp.Array(expressions=arguments))
+        case "row" | "struct":
+            return compounds.row(binder, node)
+        case "extract":
+            return temporal.extract(temporal.unit_of(arguments[0].name), binder.bind(arguments[1]), binder.settings)
+        case (
+            "now"
+            | "current_timestamp"
+            | "transaction_timestamp"
+            | "statement_timestamp"
+            | "proctime"
+            | "clock_timestamp"
+        ):
+            return _now(binder)
+        case "current_date":
+            return convert(_now(binder), DATE, binder.settings)
+        case "localtimestamp":
+            return convert(_now(binder), TIMESTAMP, binder.settings)
+        case "localtime" | "current_time":
+            return convert(_now(binder), TIME, binder.settings)
+        case "current_user" | "session_user" | "user":
+            return text("root")
+        case "if":
+            return binder.bind(
+                exp.Case(
+                    ifs=[exp.If(this=arguments[0], true=arguments[1])],
+                    default=arguments[2] if len(arguments) > 2 else None,
+                )
+            )
+        case "make_interval":
+            return _make_interval(binder, arguments)
+    if is_aggregate(name) or (name in ORDERED and any(isinstance(a, exp.Order) for a in arguments)):
+        return aggregate_calls.aggregate_of(binder, name, arguments, None, ())
+    if name in RANKING or name in OFFSET:
+        raise GroupingError(f"window function {name} requires an OVER clause")
+    if not is_function(name) and name in CAST_NAMES and len(arguments) == 1:
+        return cast(binder.bind(arguments[0]), CAST_NAMES[name], binder.settings)
+    bound = [binder.bind(argument) for argument in arguments]
+    if not is_function(name):
+        written = binder.functions.function(name) if binder.functions is not None else None
+        if written is not None:
+            return inlined(binder, written, bound)
+        if name in _SET_RETURNING:
+            raise FeatureNotSupported(f"set-returning functions are not allowed in {binder.clause.value}")
+        raise undefined(name, bound, [*aggregate_names(), *RANKING, *OFFSET])
+    if name in _VOLATILE and name not in binder.usage.volatile:
+        binder.usage.volatile.append(name)
+    return invoke(name, bound, binder.settings)
+
+
+def inlined(binder: Binder, function: UserFunction, arguments: list[exp.Expr]) -> exp.Expr:
+    """The body of a user's function over its arguments."""
+    types = [type_ for _, type_ in function.parameters]
+    fits = len(types) == len(arguments) and all(
+        castable(type_of(node), type_, Context.IMPLICIT) for node, type_ in zip(arguments, types, strict=True)
+    )
+    if not fits:
+        raise undefined(function.name, arguments, [function.name])
+    if binder.depth >= MAX_DEPTH:
+        raise FeatureNotSupported(f'function "{function.name}" calls itself, or too many others in turn')
+    given = [convert(node, type_, binder.settings) for node, type_ in zip(arguments, types, strict=True)]
+    if function.volatile and function.name not in binder.usage.volatile:
+        binder.usage.volatile.append(function.name)
+    if function.language == "python":
+        called = call(function.returns, function.spark_name(raises=binder.settings.strict), *given)
+        return _unless_null(function, given, called)
+    inside = binder.surroundings.around(list(zip(parameter_names(function), given, strict=True)))
+    value = binder.called(inside, Clause.FROM).bind(body_of(function))
+    if not castable(type_of(value), function.returns, Context.ASSIGNMENT):
+        raise DatatypeMismatch(
+            f'return type mismatch in function "{function.name}"',
+            detail=f"It is declared to return {function.returns}, and its body is of type {type_of(value)}.",
+        )
+    made = typed(exp.Paren(this=convert(value, function.returns, binder.settings)), function.returns)
+    return _unless_null(function, given, made)
+
+
+def _unless_null(function: UserFunction, given: Sequence[exp.Expr], made: exp.Expr) -> exp.Expr:
+    if not function.strict or not given:
+        return made
+    known = conjunction([negation(is_null(node.copy())) for node in given])
+    return case(function.returns, [(known, made)])
+
+
+def _make_interval(binder: Binder, arguments: list[exp.Expr]) -> exp.Expr:
+    given: dict[str, exp.Expr] = {}
+    for index, argument in enumerate(arguments):
+        if isinstance(argument, exp.Kwarg):
+            given[argument.this.name.lower()] = binder.bind(argument.expression)
+        else:
+            given[temporal.INTERVAL_PARTS[index]] = binder.bind(argument)
+    parts = [given.get(part, integer(0)) for part in temporal.INTERVAL_PARTS]
+    return invoke("make_interval", parts, binder.settings)
+
+
+def _now(binder: Binder) -> exp.Expr:
+    binder.usage.now = True
+    if binder.settings.now_ms is None:
+        return call(TIMESTAMPTZ, NOW)
+    return now_literal(binder.settings.now_ms)

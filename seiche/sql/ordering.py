@@ -1,0 +1,191 @@
+"""ORDER BY, DISTINCT ON, LIMIT and OFFSET: which rows of a result come first, and how many come at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from seiche.errors import FeatureNotSupported, InvalidParameter, SyntaxError_
+from seiche.sql.binder import Binder, Clause, sorted_by
+from seiche.sql.binding import Binding
+from seiche.sql.bound import Bound, OutputColumn, aliased, derived_table, unique
+from seiche.sql.casts import convert, settle
+from seiche.sql.nodes import equal, integer, spark_cast, type_of, typed
+from seiche.sql.operators import sort_key
+from seiche.sql.scopes import Entry, Scope
+from seiche.sql.select_list import ordinal, output_at
+from seiche.types import BIGINT, INTEGER, VARCHAR, Kind
+
+
+def sort_keys(
+    binding: Binding, node: exp.Select, scope: Scope, projections: Sequence[exp.Expr], columns: Sequence[OutputColumn]
+) -> list[exp.Expr]:
+    order = node.args.get("order")
+    if order is None:
+        return []
+    binder = binding.expressions(scope, Clause.ORDER)
+    return [
+        sorted_by(_sort_target(binding, item.this, binder, projections, columns), item) for item in order.expressions
+    ]
+
+
+def _sort_target(
+    binding: Binding, item: exp.Expr, binder: Binder, projections: Sequence[exp.Expr], columns: Sequence[OutputColumn]
+) -> exp.Expr:
+    """An output column by position or name; else an expression, which may turn out to be one."""
+
+    def output(index: int) -> exp.Expr:
+        column = columns[index]
+        return typed(exp.column(column.alias, quoted=True), VARCHAR if column.type.kind is Kind.NULL else column.type)
+
+    position = ordinal(item)
+    if position is not None:
+        output_at(columns, position, "ORDER BY")
+        return output(position - 1)
+    if isinstance(item, exp.Column) and not item.table:
+        named = [index for index, column in enumerate(columns) if column.name == item.name]
+        if len({projections[index].this for index in named}) > 1:
+            raise SyntaxError_(f'ORDER BY "{item.name}" is ambiguous')
+        if named:
+            return output(named[0])
+    bound = settle(binder.bind(item), binding.settings)
+    for index, projection in enumerate(projections):
+        if projection.this == bound:
+            return output(index)
+    return bound
+
+
+def ordered_output(binding: Binding, bound: Bound, node: exp.Expr) -> Bound:
+    """ORDER BY, LIMIT and OFFSET after a set operation or VALUES: only output names and positions."""
+    order = node.args.get("order")
+    if order is None and not node.args.get("limit") and not node.args.get("offset"):
+        return bound
+    bound = binding.settled(bound)
+    if bound.rows is not None:
+        bound = Bound(bound.ast, bound.columns)
+    scope = Scope(
+        binding.subquery({}),
+        entries=[Entry(c.name, typed(exp.column(c.alias, quoted=True), c.type)) for c in bound.columns],
+    )
+    binder = binding.expressions(scope, Clause.ORDER)
+    if order is not None:
+        keys = []
+        for item in order.expressions:
+            position = ordinal(item.this)
+            if position is not None:
+                target = output_at(bound.columns, position, "ORDER BY")
+                keys.append(sorted_by(typed(exp.column(target.alias, quoted=True), target.type), item))
+            else:
+                keys.append(binder.ordered(item))
+        bound.ast.set("order", exp.Order(expressions=keys))
+    limits(binding, bound.ast, node, scope)
+    return bound
+
+
+def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> None:
+    limit, offset = node.args.get("limit"), node.args.get("offset")
+    binder = binding.expressions(Scope(scope.bind_subquery), Clause.LIMIT)
+    count: exp.Expr | None = None
+    if isinstance(limit, exp.Fetch):
+        options = limit.args.get("limit_options")
+        if options is not None and options.args.get("with_ties"):
+            raise FeatureNotSupported("FETCH FIRST ... WITH TIES is not supported")
+        count = limit.args.get("count") or exp.Literal.number(1)
+    elif limit is not None:
+        count = limit.expression
+    for name, value in (("limit", count), ("offset", offset.expression if offset is not None else None)):
+        if (
+            value is None
+            or isinstance(value, exp.Null)
+            or (value.name.upper() == "ALL" and not isinstance(value, exp.Literal))
+        ):
+            continue
+        bound = convert(binder.bind(value), BIGINT, binding.settings)
+        if isinstance(value, exp.Neg):
+            raise InvalidParameter(f"{name.upper()} must not be negative")
+        kind = exp.Limit if name == "limit" else exp.Offset
+        plain = value.copy() if isinstance(value, exp.Literal) and not value.is_string else spark_cast(bound, INTEGER)
+        ast.set(name, kind(expression=plain))
+
+
+def check_distinct(keys: Sequence[exp.Expr]) -> None:
+    for key in keys:
+        inside = key.find_all(exp.Column)
+        if any(column.table for column in inside):
+            raise SyntaxError_("for SELECT DISTINCT, ORDER BY expressions must appear in select list")
+
+
+def distinct_on(
+    binding: Binding,
+    node: exp.Select,
+    select: exp.Select,
+    columns: list[OutputColumn],
+    on: exp.Expr,
+    keys: list[exp.Expr],
+    scope: Scope,
+) -> Bound:
+    """The first row of each group in the order given, through row_number()."""
+    binder = binding.expressions(scope, Clause.ORDER)
+    projections = list(select.expressions)
+    by_alias = {projection.alias: projection.this for projection in projections}
+
+    def spelled(key: exp.Expr) -> exp.Expr:
+        """Output names do not exist yet where the window is computed."""
+        spelled_out: exp.Expr = key.copy().transform(
+            lambda part: by_alias[part.name].copy() if _is_output(part) and part.name in by_alias else part
+        )
+        return spelled_out
+
+    wanted = [
+        _sort_target(binding, item, binder, projections, columns)
+        for item in (on.expressions if isinstance(on, exp.Tuple) else [_inner(on)])
+    ]
+    partition = [spelled(item) for item in wanted]
+    for key in keys[: len(wanted)]:
+        if not any(sort_key(item) == key.this for item in wanted):
+            raise SyntaxError_("SELECT DISTINCT ON expressions must match initial ORDER BY expressions")
+    ordering = [spelled(key) for key in keys] or [exp.Ordered(this=exp.Null(), desc=False, nulls_first=False)]
+    number = exp.Window(
+        this=exp.Anonymous(this="row_number"),
+        partition_by=partition,
+        order=exp.Order(expressions=ordering),
+        over="OVER",
+    )
+    number.meta["distinct_on"] = True  # planning tells why by the user's words
+    taken = {column.alias.lower() for column in columns}
+    rank = unique("row_number", taken)
+    outer_keys: list[exp.Expr] = []
+    extra: list[exp.Expr] = []
+    ref = binding.ref("ranked")
+    for key in keys:
+        if isinstance(key.this, exp.Column) and not key.this.table:
+            outer_keys.append(key.copy())
+            continue
+        alias = unique("sort_key", taken)
+        extra.append(aliased(key.this.copy(), alias))
+        moved = key.copy()
+        moved.set("this", typed(exp.column(alias, table=ref, quoted=True), type_of(key)))
+        outer_keys.append(moved)
+    bound = binding.settled(Bound(select, columns))
+    inner = bound.ast
+    inner.set("expressions", [*inner.expressions, *extra, aliased(typed(number, INTEGER), rank)])
+    outer = exp.Select(
+        expressions=[
+            aliased(typed(exp.column(c.alias, table=ref, quoted=True), c.type), c.alias) for c in bound.columns
+        ]
+    ).from_(derived_table(inner, ref), copy=False)
+    outer.set("where", exp.Where(this=equal(typed(exp.column(rank, table=ref, quoted=True), INTEGER), integer(1))))
+    if outer_keys:
+        outer.set("order", exp.Order(expressions=outer_keys))
+    limits(binding, outer, node, scope)
+    return Bound(outer, bound.columns)
+
+
+def _is_output(node: exp.Expr) -> bool:
+    """Whether it is a reference to an output column; those alone have no table."""
+    return isinstance(node, exp.Column) and not node.table
+
+
+def _inner(node: exp.Expr) -> exp.Expr:
+    return node.this if isinstance(node, exp.Paren) else node

@@ -1,0 +1,137 @@
+"""The select list: stars expanded, set-returning functions moved to FROM, every item under a unique name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from seiche.errors import DatatypeMismatch, FeatureNotSupported, SyntaxError_
+from seiche.sql import tables
+from seiche.sql.aggregates import is_aggregate
+from seiche.sql.binder import Clause
+from seiche.sql.binding import Binding
+from seiche.sql.bound import OutputColumn, aliased, derived_table, lateral_table, unique
+from seiche.sql.calls import call_of, own_nodes
+from seiche.sql.nodes import type_of, typed
+from seiche.sql.output_names import output_name
+from seiche.sql.scopes import Entry, RangeVariable, Scope
+from seiche.types import Kind
+
+
+def select_items(
+    binding: Binding, nodes: Sequence[exp.Expr], scope: Scope
+) -> tuple[list[exp.Expr], list[OutputColumn]]:
+    """The select list with stars expanded, each item under a unique name."""
+    binder = binding.expressions(scope, Clause.SELECT)
+    named: list[tuple[str, exp.Expr]] = []
+    for node in nodes:
+        match node:
+            case exp.Star():
+                if not scope.variables and not scope.entries:
+                    raise SyntaxError_("SELECT * with no tables specified is not valid")
+                named += [(entry.name, entry.node.copy()) for entry in scope.visible()]
+            case exp.Column() if isinstance(node.this, exp.Star):
+                named += [(entry.name, entry.node.copy()) for entry in scope.visible(node.table, node.db or None)]
+            case exp.Dot() if isinstance(node.expression, exp.Star):
+                named += _fields(binding, binder.bind(node.this))
+            case _:
+                named.append((output_name(node), binder.bind(node)))
+    taken: set[str] = set()
+    projections: list[exp.Expr] = []
+    columns: list[OutputColumn] = []
+    for name, bound in named:
+        alias = unique("column" if name == "?column?" else name, taken)
+        projections.append(aliased(bound, alias))
+        columns.append(OutputColumn(name, alias, type_of(bound)))
+    return projections, columns
+
+
+def _fields(binding: Binding, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
+    type_ = type_of(node)
+    if type_.kind is not Kind.STRUCT:
+        raise DatatypeMismatch(f"type {type_} is not composite")
+    return [
+        (name, typed(exp.Dot(this=exp.Paren(this=node.copy()), expression=exp.to_identifier(name, quoted=True)), part))
+        for name, part in type_.fields
+    ]
+
+
+def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scope) -> exp.Select:
+    """Set-returning functions of the select list, joined as if they stood in FROM, side by side."""
+    found = [
+        part
+        for projection in node.expressions
+        for part in own_nodes(projection)
+        if (named := call_of(part)) is not None and named[0] in tables.SET_RETURNING
+    ]
+    if not found:
+        return node
+    calls = (call_of(part) for projection in node.expressions for part in own_nodes(projection))
+    aggregated = any(made is not None and is_aggregate(made[0]) for made in calls)
+    windowed = any(projection.find(exp.Window) for projection in node.expressions)
+    if node.args.get("group") or node.args.get("having") or aggregated or windowed:
+        raise FeatureNotSupported(
+            "a set-returning function in the select list of a grouped query is not supported",
+            hint="Put the grouping into a derived table, or the function into FROM.",
+        )
+    binder = binding.expressions(scope, Clause.FROM)
+    arrays: list[exp.Expr] = []
+    names: list[str] = []
+    for part in found:
+        call = call_of(part)
+        assert call is not None
+        bound = [binder.bind(argument) for argument in call[1]]
+        arrays.append(tables.table_function(call[0], bound, binding.settings, ordinality=False).exploded)
+        names.append(call[0])
+    made = tables.single(arrays[0]) if len(arrays) == 1 else tables.zipped(arrays)
+    ref = binding.ref("rows")
+    exploded, entries = tables.rendered(made, "value", ref)
+    entries = tuple(Entry(f"value{index}", entry.node) for index, entry in enumerate(entries))
+    derived = derived_table(exploded, ref)
+    if select.args.get("from_") is None:
+        select.set("from_", exp.From(this=derived))
+    else:
+        select.append("joins", exp.Join(this=lateral_table(derived), kind="CROSS"))
+    # Its columns are found by name, but a star does not show them.
+    scope.variables.append(RangeVariable(ref, ref, entries))
+    copied = node.copy()
+    wanted = iter(enumerate(names))
+    projections: list[exp.Expr] = []
+    for projection in copied.expressions:
+        projections.append(_with_columns(projection, ref, wanted))
+    copied.set("expressions", projections)
+    return copied
+
+
+def _with_columns(projection: exp.Expr, ref: str, wanted: Iterator[tuple[int, str]]) -> exp.Expr:
+    """A select item whose set-returning calls are columns of the rows that they make."""
+    name = None
+
+    def column(part: exp.Expr) -> exp.Expr | None:
+        found = call_of(part)
+        if found is None or found[0] not in tables.SET_RETURNING:
+            return None
+        index, called = next(wanted)
+        nonlocal name
+        name = called
+        return exp.column(f"value{index}", table=ref, quoted=True)
+
+    if (whole := column(projection)) is not None:
+        return exp.alias_(whole, name or "", quoted=True)
+    for part in list(own_nodes(projection)):
+        if part is not projection and (made := column(part)) is not None:
+            part.replace(made)
+    return projection
+
+
+def ordinal(node: exp.Expr) -> int | None:
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return int(node.name)
+    return None
+
+
+def output_at(columns: Sequence[OutputColumn], position: int, clause: str) -> OutputColumn:
+    if not 1 <= position <= len(columns):
+        raise SyntaxError_(f"{clause} position {position} is not in select list")
+    return columns[position - 1]

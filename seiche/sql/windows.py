@@ -1,0 +1,208 @@
+"""Window functions: OVER with its partition, its order and its frame, named windows included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from seiche.errors import FeatureNotSupported, GroupingError, SyntaxError_, UndefinedObject, WrongObjectType
+from seiche.sql import aggregate_calls, choices, frames
+from seiche.sql.aggregates import AGGREGATE, is_aggregate
+from seiche.sql.binder import Binder, Clause
+from seiche.sql.calls import call_of
+from seiche.sql.casts import convert, micros_of, settle
+from seiche.sql.functions import undefined
+from seiche.sql.literals import MICROS_PER_DAY, interval_constant
+from seiche.sql.nodes import bigint, call, is_unknown, spark_cast, type_of, typed
+from seiche.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
+
+_MICROS = "micros"  # marks a frame bound that was an interval
+RANKING: dict[str, tuple[SqlType, SqlType]] = {
+    "row_number": (INTEGER, BIGINT),
+    "rank": (INTEGER, BIGINT),
+    "dense_rank": (INTEGER, BIGINT),
+    "percent_rank": (DOUBLE, DOUBLE),
+    "cume_dist": (DOUBLE, DOUBLE),
+    "ntile": (INTEGER, INTEGER),
+}
+OFFSET = frozenset(("lag", "lead", "first_value", "last_value", "nth_value"))
+
+
+def window_names() -> tuple[str, ...]:
+    return (*RANKING, *OFFSET)
+
+
+def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
+    if not binder.clause.windows:
+        raise GroupingError(f"window functions are not allowed in {binder.clause.value}")
+    inside = binder.within(Clause.WINDOW)
+    partition, order, spec = _window_parts(binder, node, inside)
+    function = node.this
+    ignore_nulls = isinstance(function, exp.IgnoreNulls)
+    if isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
+        function = function.this
+    condition = None
+    if isinstance(function, exp.Filter):
+        condition, function = function.expression.this, function.this
+    found = call_of(function)
+    if found is None:
+        raise WrongObjectType("OVER specified, but the expression is not a window function nor an aggregate function")
+    name, arguments = found
+
+    unframed = spec is None or name in RANKING or name in ("lag", "lead")
+
+    def over(inner: exp.Expr, frame: exp.WindowSpec | None = None if unframed else spec) -> exp.Expr:
+        placed = [item.copy() for item in order]
+        if not placed and (name in RANKING or name in OFFSET):
+            placed = [exp.Ordered(this=exp.Null(), desc=False, nulls_first=False)]
+        made = exp.Window(
+            this=inner,
+            partition_by=[item.copy() for item in partition],
+            over="OVER",
+            spec=frame.copy() if frame is not None else None,
+        )
+        if placed:
+            made.set("order", exp.Order(expressions=placed))
+        return typed(made, type_of(inner))
+
+    if spec is not None and frames.is_special(spec) and name not in RANKING and name not in ("lag", "lead"):
+        return _framed(binder, name, arguments, condition, order, spec, over, inside)
+    if name in RANKING:
+        type_, cast_to = RANKING[name]
+        given = [convert(inside.bind(a), INTEGER, binder.settings) for a in arguments]
+        made = over(call(type_, name, *given))
+        return spark_cast(made, cast_to) if cast_to != type_ else made
+    if name in OFFSET:
+        return _offset(binder, name, [inside.bind(a) for a in arguments], over, ignore_nulls)
+    if not is_aggregate(name):
+        raise WrongObjectType(f"OVER specified, but {name} is not a window function nor an aggregate function")
+    made = aggregate_calls.aggregate_of(inside, name, arguments, condition, (), Clause.WINDOW)
+    return _replaced(made, over)
+
+
+def _framed(
+    binder: Binder,
+    name: str,
+    arguments: Sequence[exp.Expr],
+    condition: exp.Expr | None,
+    order: Sequence[exp.Expr],
+    spec: exp.WindowSpec,
+    over: Callable[..., exp.Expr],
+    inside: Binder,
+) -> exp.Expr:
+    """A frame that Spark does not have."""
+    star = name == "count" and (not arguments or isinstance(arguments[0], exp.Star))
+    plain = spec.copy()
+    plain.set("exclude", None)
+    made = frames.FramedCall(
+        name,
+        [] if star else [inside.bind(argument) for argument in arguments],
+        star,
+        None if condition is None else inside.condition(condition, "FILTER"),
+        [key.this for key in order],
+        plain,
+        frames.excluded(spec),
+    )
+    return frames.framed(made, lambda inner, frame: over(inner, frame=frame), binder.settings)
+
+
+def _offset(
+    binder: Binder, name: str, arguments: list[exp.Expr], over: Callable[[exp.Expr], exp.Expr], ignore_nulls: bool
+) -> exp.Expr:
+    if not arguments:
+        raise undefined(name, arguments)
+    value, *rest = arguments
+    value = settle(value, binder.settings)
+    if name in ("lag", "lead"):
+        offset = [convert(rest[0], INTEGER, binder.settings)] if rest else []
+        if len(rest) > 1:
+            value, default = choices.unified(binder, [value, rest[1]], name)
+            offset.append(default)
+        inner = call(type_of(value), name, value, *offset)
+    elif name == "nth_value":
+        inner = call(type_of(value), name, value, convert(rest[0], INTEGER, binder.settings))
+    else:
+        inner = call(type_of(value), name, value)
+    if ignore_nulls:
+        inner = typed(exp.IgnoreNulls(this=inner), type_of(inner))
+    return over(inner)
+
+
+def _window_parts(
+    binder: Binder, node: exp.Window, inside: Binder
+) -> tuple[list[exp.Expr], list[exp.Expr], exp.WindowSpec | None]:
+    named = node.args.get("alias")
+    partition_by = list(node.args.get("partition_by") or ())
+    order_by = node.args.get("order")
+    spec = node.args.get("spec")
+    while named is not None:  # a named window may be built on another
+        base = binder.surroundings.window(named.name)
+        if base is None:
+            raise UndefinedObject(f'window "{named.name}" does not exist')
+        named = base.args.get("alias")
+        partition_by = partition_by or list(base.args.get("partition_by") or ())
+        order_by = order_by or base.args.get("order")
+        spec = spec or base.args.get("spec")
+    partition = [settle(inside.bind(item), binder.settings) for item in partition_by]
+    order = [inside.ordered(item) for item in (order_by.expressions if order_by else ())]
+    if spec is None:
+        return partition, order, None
+    frame = _frame(binder, spec, inside)
+    if any(isinstance(bound, exp.Expr) and bound.meta.get(_MICROS) for bound in frame.args.values()):
+        order = [_in_micros(order)]
+    return partition, order, frame
+
+
+def _in_micros(order: Sequence[exp.Expr]) -> exp.Expr:
+    """The one moment that a frame of time is ordered by, in the unit of its bounds."""
+    if len(order) != 1:
+        raise SyntaxError_("RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column")
+    key = order[0].copy()
+    moment = key.this
+    is_time = type_of(moment).kind is Kind.TIME
+    key.set("this", typed(moment, BIGINT) if is_time else micros_of(moment))
+    return key
+
+
+def _frame(binder: Binder, spec: exp.WindowSpec, inside: Binder) -> exp.WindowSpec:
+    kind = str(spec.args.get("kind") or "").upper()
+    made = exp.WindowSpec(kind=kind, exclude=spec.args.get("exclude"))
+    for side in ("start", "end"):
+        bound = spec.args.get(side)
+        if isinstance(bound, exp.Expr):
+            bound = _frame_bound(binder, inside.bind(bound))
+        made.set(side, bound.upper() if isinstance(bound, str) else bound)
+        direction = spec.args.get(f"{side}_side")
+        made.set(f"{side}_side", direction.upper() if direction else None)
+    if made.args.get("end") is None:
+        made.set("end", "CURRENT ROW")
+    return made
+
+
+def _frame_bound(binder: Binder, node: exp.Expr) -> exp.Expr:
+    constant = interval_constant(node)
+    if constant is None:
+        return convert(node, INTEGER, binder.settings) if is_unknown(node) else node
+    if constant[0]:
+        raise FeatureNotSupported("a window frame in months is not supported", hint="Write the frame in days.")
+    made = bigint(constant[1] * MICROS_PER_DAY + constant[2])
+    made.meta[_MICROS] = True
+    return made
+
+
+def _replaced(node: exp.Expr, over: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """The expression with each aggregate in it put over the window."""
+    if node.meta.get(AGGREGATE):
+        bare = node.copy()
+        bare.meta.pop(AGGREGATE)
+        return over(bare)
+
+    def put(inner: exp.Expr) -> exp.Expr:
+        if inner.meta.get(AGGREGATE):
+            bare = inner.copy()
+            bare.meta.pop(AGGREGATE)
+            return over(bare)
+        return inner
+
+    return node.transform(put)
