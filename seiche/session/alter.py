@@ -1,4 +1,4 @@
-"""ALTER of tables and views: other schemas and owners, exchanged names, and how jobs run.
+"""ALTER of tables and views: other names, schemas and owners, and how jobs run.
 
 What others read by its name keeps its name and its schema: their definitions are text that mentions it.
 """
@@ -6,7 +6,6 @@ What others read by its name keeps its name and its schema: their definitions ar
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -17,13 +16,13 @@ from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady, WrongObjectType
 from seiche.model import JobId, ObjectId
-from seiche.session.database import Database, schedule_of
-from seiche.session.ddl import CatalogCommand
+from seiche.session.database import schedule_of
+from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.names import CATALOG_KINDS
+from seiche.session.rename import RENAMED_KINDS
 from seiche.session.rename import renamed as named_anew
 from seiche.session.subscribed import with_name
-from seiche.session.subscriptions import Subscriptions
-from seiche.session.variables import Variables
+from seiche.session.subscriptions import SubscriptionDefinitions
 from seiche.session.view_options import RATE_LIMIT
 from seiche.sql import statements as ast
 from seiche.sql.renamed import renamed
@@ -34,10 +33,31 @@ from seiche.stream.batch_refresh.schedule import CRON, INTERVAL, read_schedule
 class Alter:
     """Statements that change an object and leave its rows, for one session."""
 
-    def __init__(self, database: Database, variables: Variables, wait: Callable[[Future[Any]], Any]) -> None:
-        self._database = database
-        self._variables = variables
-        self._wait = wait
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._database = definitions.database
+        self._variables = definitions.variables
+        self._wait = definitions.wait
+
+    def rename(self, statement: ast.Rename) -> None:
+        """Gives a table or a view another name; the definitions of what reads it follow."""
+        kind = CATALOG_KINDS.get(statement.kind)
+        if kind not in RENAMED_KINDS:
+            raise FeatureNotSupported(f"ALTER {statement.kind.value.upper()} RENAME is not supported yet")
+        found = self._database.catalog.find(
+            statement.name.parts, search_path=self._variables.search_path, kinds=(kind,), action="ALTER"
+        )
+        self._definitions.refuse_taken(found.schema, statement.new_name)
+        named_anew(self._database.catalog, found.id, statement.new_name)  # what cannot be is told before any epoch
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            changed = named_anew(catalog, found.id, statement.new_name)
+            job = JobId(found.id)
+            if job in graph:  # jobs know their names, for messages
+                graph = graph.replace(replace(graph.job(job), name=statement.new_name))  # type: ignore[type-var]
+            return changed, graph, Checkpoint(), None, None
+
+        self._definitions.run(CatalogCommand(self._database, work))
 
     def relation(self, statement: ast.AlterRelation) -> None:
         match statement.action:
@@ -53,7 +73,7 @@ class Alter:
             case ast.SetOptions(options):
                 self._set_options(self._find(statement.kind, statement.name), options)
             case ast.SetRetention(text):
-                Subscriptions(self._database, self._variables, self._wait).set_retention(statement.name, text)
+                SubscriptionDefinitions(self._definitions).set_retention(statement.name, text)
             case action:
                 assert_never(action)
 
@@ -62,8 +82,7 @@ class Alter:
         found = self._find(ast.ObjectKind.MATERIALIZED_VIEW, statement.name)
         if schedule_of(found) is None:
             raise WrongObjectType(
-                f"{found} follows every change at once",
-                hint=f"Only a view with {INTERVAL} or {CRON} is refreshed.",
+                f"{found} follows every change at once", hint=f"Only a view with {INTERVAL} or {CRON} is refreshed."
             )
         if found.status is ObjectStatus.CREATING:
             raise ObjectNotReady(f"{found} is still being created", hint="Wait for it with WAIT.")

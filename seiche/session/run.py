@@ -31,20 +31,24 @@ from seiche.session.conversation import Conversation
 from seiche.session.copying import CopiedRows
 from seiche.session.creation import Creation
 from seiche.session.database import CursorFact, Database
-from seiche.session.ddl import Ddl
+from seiche.session.definitions import Definitions
 from seiche.session.describe import Description, describe, merged_types
 from seiche.session.dml import Dml
+from seiche.session.drops import Drops
 from seiche.session.explaining import explained
+from seiche.session.functions import create_function
 from seiche.session.given import arrow_rows
 from seiche.session.guard import Guard
 from seiche.session.prepared import PreparedStatement, values_of
 from seiche.session.reading import Reading, answered, scratch_folder
 from seiche.session.result import Piece, Result, RowReader, fetch_rows
 from seiche.session.subscribed import timeout_ms
-from seiche.session.subscriptions import Subscriptions
+from seiche.session.subscriptions import SubscriptionDefinitions, declared
 from seiche.session.system.ask import Asker
 from seiche.session.system.evaluate import Answer
+from seiche.session.tables import TableDefinitions
 from seiche.session.variables import Variables
+from seiche.session.views import ViewDefinitions
 from seiche.session.work import Work
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery
@@ -269,7 +273,7 @@ class Session:
                 count, returned = self._dml().delete(statement)
                 return self._written(f"DELETE {count}", returned)
             case ast.CreateTable():
-                self._note(self._ddl().create_table(statement, text))
+                self._note(TableDefinitions(self._definitions()).create_table(statement, text))
                 return Result("CREATE_TABLE")
             case ast.CreateTableAs():
                 return self._create_table_as(statement, text)
@@ -277,13 +281,13 @@ class Session:
                 self._note(self._creation().create_materialized_view(statement, text))
                 return Result("CREATE_MATERIALIZED_VIEW")
             case ast.CreateView():
-                self._note(self._ddl().create_view(statement, text))
+                self._note(ViewDefinitions(self._definitions()).create_view(statement, text))
                 return Result("CREATE_VIEW")
             case ast.CreateFunction():
-                self._note(self._ddl().create_function(statement, text))
+                self._note(create_function(self._definitions(), statement, text))
                 return Result("CREATE_FUNCTION")
             case ast.CreateSchema():
-                self._note(self._ddl().create_schema(statement))
+                self._note(self._definitions().create_schema(statement))
                 return Result("CREATE_SCHEMA")
             case (
                 ast.CreateUser() | ast.AlterUser() | ast.Grant() | ast.Revoke() | ast.AlterOwner() | ast.CommentOn()
@@ -295,11 +299,11 @@ class Session:
             case ast.CreateIndex():
                 raise FeatureNotSupported("CREATE INDEX is not supported yet")
             case ast.Drop():
-                for notice in self._ddl().drop(statement):
+                for notice in Drops(self._definitions()).drop(statement):
                     self._note(notice)
                 return Result("DROP_" + statement.kind.name)
             case ast.Rename():
-                self._ddl().rename(statement)
+                Alter(self._definitions()).rename(statement)
                 return Result("ALTER_" + statement.kind.name)
             case ast.AlterRelation():
                 self._alter().relation(statement)
@@ -326,13 +330,12 @@ class Session:
                 return Result("DECLARE_CURSOR")
             case ast.DeclareSubscriptionCursor():
                 self._conversation.cursors.refuse_taken(statement.name)
-                cursor, later = self._subscriptions().declare(statement, self._reading().batches)
+                cursor, later = declared(self._database, self.variables, statement, self._reading().batches)
                 self._conversation.cursors.declare_subscribed(cursor)
                 self._note(later)
                 return Result("DECLARE_CURSOR")
             case ast.CreateSubscription():
-                self._begin_definition()
-                self._note(self._subscriptions().create(statement))
+                self._note(SubscriptionDefinitions(self._definitions()).create(statement))
                 return Result("CREATE_SUBSCRIPTION")
             case ast.FetchCursor(name, count):
                 coming = self.rows_coming(statement)
@@ -386,7 +389,7 @@ class Session:
             case ast.Describe():
                 return show.describe(self._database, self.variables, statement.name)
             case ast.Explain():
-                return explained(statement, self._ddl, self._reading(), self._database.catalog)
+                return explained(statement, self._definitions, self._reading(), self._database.catalog)
             case _:
                 assert_never(statement)
 
@@ -443,9 +446,6 @@ class Session:
 
     # --- subscriptions and prepared statements -------------------------------------------------------
 
-    def _subscriptions(self) -> Subscriptions:
-        return Subscriptions(self._database, self.variables, self._work.wait, self.user)
-
     def open_cursors(self) -> list[CursorFact]:
         return self._conversation.cursors.facts()
 
@@ -484,32 +484,31 @@ class Session:
 
     # --- definitions ---------------------------------------------------------------------------------
 
-    def _begin_definition(self) -> None:
-        """A definition in a read-only transaction is refused; in another one a notice tells what to expect."""
+    def _definitions(self) -> Definitions:
         if self._conversation.transaction is not None:
             self._conversation.transaction.refuse_if_read_only("a definition")
             self._note("a definition takes effect at once, and stays if the transaction is rolled back")
-
-    def _ddl(self) -> Ddl:
-        self._begin_definition()
-        return Ddl(self._database, self.variables, self._work.wait, self.user)
+        return Definitions(self._database, self.variables, self._work.wait, self.user)
 
     def _guard(self) -> Guard:
         return Guard(self._database.catalog, self._me(), self.variables.search_path)
 
     def _alter(self) -> Alter:
-        return Alter(self._database, self.variables, self._work.wait)
+        return Alter(Definitions(self._database, self.variables, self._work.wait, self.user))
 
     def _creation(self) -> Creation:
-        return Creation(self._database, self.variables, self._ddl, self._work, lambda notice: self.on_notice(notice))
+        return Creation(
+            self._database, self.variables, self._definitions, self._work, lambda notice: self.on_notice(notice)
+        )
 
     def _create_table_as(self, statement: ast.CreateTableAs, text: str) -> Result:
         bound = self._reading().bound(ast.Select(statement.query))
-        plain = self._ddl().create_table_as(statement, bound.columns)
+        tables = TableDefinitions(self._definitions())
+        plain = tables.create_table_as(statement, bound.columns)
         if plain is None:
             self._note(f'relation "{statement.name.name}" already exists, skipping')
             return Result("CREATE_TABLE")
-        self._ddl().create_table(plain, text)
+        tables.create_table(plain, text)
         insert = ast.Insert(statement.name, tuple(column.name for column in plain.columns), statement.query)
         count, _ = self._dml().insert(insert)
         return Result(f"SELECT {count}")

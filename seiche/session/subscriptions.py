@@ -1,31 +1,27 @@
-"""Statements about subscriptions, and cursors over them, for one session."""
+"""Statements about subscriptions, and where cursors over them begin."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import (
-    DuplicateObject,
     FeatureNotSupported,
     InvalidDefinition,
     InvalidParameter,
     ObjectNotReady,
     UndefinedObject,
-    UndefinedSchema,
     WrongObjectType,
     nearest,
 )
-from seiche.model import EPOCH_SHIFT, Epoch, ObjectId, RelationId
+from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.session.database import Database, schedule_of
-from seiche.session.ddl import CatalogCommand
+from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.subscribed import RETENTION, defined, definition, duration_ms, retained_since
 from seiche.session.subscription_cursor import Pieces, SubscriptionCursor
 from seiche.session.variables import Variables
@@ -53,109 +49,50 @@ def _read_retention(options: ast.Options) -> _Retention:
     return _Retention(text, duration_ms(text, RETENTION))
 
 
-class Subscriptions:
-    """What one session does with subscriptions."""
+class SubscriptionDefinitions:
+    """CREATE and ALTER of subscriptions, for one session."""
 
-    def __init__(
-        self, database: Database, variables: Variables, wait: Callable[[Future[Any]], Any], user: str = SUPERUSER
-    ) -> None:
-        self._database = database
-        self._variables = variables
-        self._wait = wait
-        self._user = user
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._database = definitions.database
+        self._variables = definitions.variables
 
     def create(self, statement: ast.CreateSubscription) -> str | None:
         """Creates a subscription; a notice when it was there already."""
-        catalog = self._database.catalog
-        schema = self._schema(statement.name)
-        name = statement.name.name
-        if catalog.try_find((schema, name)) is not None:
-            if statement.if_not_exists:
-                return f'relation "{name}" already exists, skipping'
-            raise DuplicateObject(f'relation "{name}" already exists', hint="Drop it first, or choose another name.")
+        name, schema = self._definitions.place(statement.name)
+        if statement.if_not_exists and self._definitions.exists(schema, name):
+            return f'relation "{name}" already exists, skipping'
         retention = _read_retention(statement.options)
         source = self._source(statement.source)
-        (number,) = self._database.store.allocate_ids(1)
-        item = CatalogObject(
-            ObjectId(number),
-            ObjectKind.SUBSCRIPTION,
-            name,
-            definition(statement),
-            schema=schema,
-            owner=self._user,
-            properties={"retention_ms": retention.ms},
-            dependencies=frozenset([source.id]),
-            created_ms=self._database.clock.now_ms(),
+        kept = {"retention_ms": retention.ms}
+        item = self._definitions.new_object(
+            ObjectKind.SUBSCRIPTION, schema, name, definition(statement), (), None, kept
         )
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             if source.id not in catalog.by_id:
                 raise UndefinedObject(f'{source} that "{name}" is to follow was dropped meanwhile')
-            known = replace(item, properties={**item.properties, "since_epoch": barrier.epoch})
+            since = {**item.properties, "since_epoch": barrier.epoch}
+            known = replace(item, properties=since, dependencies=frozenset([source.id]))
             return catalog.with_objects(known), graph, Checkpoint(), None, None
 
-        self._wait(self._database.coordinator.command(CatalogCommand(self._database, work)))
+        self._definitions.run(CatalogCommand(self._database, work))
         return None
 
     def set_retention(self, name: ast.ObjectName, text: str) -> None:
         """Keeps changes for longer or shorter from now on. What is gone already does not come back."""
-        found = self.find(name)
+        found = _find(self._database, self._variables, name)
         retention = _read_retention(((RETENTION, text),))
 
-        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+        def change(catalog: Catalog) -> Catalog:
             item = catalog.get(found.id)
             kept = retained_since(item, self._database.clock.now_ms())
             properties = {**item.properties, "retention_ms": retention.ms, "since_epoch": kept}
-            text = definition(replace(defined(item), options=((RETENTION, retention.text),)))
-            return (
-                catalog.with_objects(replace(item, properties=properties, definition=text)),
-                graph,
-                Checkpoint(),
-                None,
-                None,
-            )
+            changed = replace(defined(item), options=((RETENTION, retention.text),))
+            return catalog.with_objects(replace(item, properties=properties, definition=definition(changed)))
 
-        self._wait(self._database.coordinator.command(CatalogCommand(self._database, work)))
+        self._definitions.change(change)
         self._database.maintenance.note(RelationId(each) for each in found.dependencies)
-
-    def declare(
-        self, statement: ast.DeclareSubscriptionCursor, pieces: Pieces
-    ) -> tuple[SubscriptionCursor, str | None]:
-        """A cursor where the statement says, and a notice when it begins later than that."""
-        found = self.find(statement.subscription)
-        committed = self._database.runtime.versions.committed_epoch
-        notice = None
-        match statement.since:
-            case ast.Since.NOW | ast.Since.FULL:
-                start = committed
-            case ast.Since.BEGIN:
-                start = retained_since(found, self._database.clock.now_ms())
-            case int() as since_ms:
-                start, notice = self._at(found, since_ms)
-        full = statement.since is ast.Since.FULL
-        return SubscriptionCursor(self._database, statement.name, found, start, full=full, pieces=pieces), notice
-
-    def find(self, name: ast.ObjectName) -> CatalogObject:
-        return self._database.catalog.find(
-            name.parts, search_path=self._variables.search_path, kinds=(ObjectKind.SUBSCRIPTION,)
-        )
-
-    # ------------------------------------------------------------------------------------------------
-
-    def _at(self, found: CatalogObject, since_ms: int) -> tuple[Epoch, str | None]:
-        now_ms = self._database.clock.now_ms()
-        oldest_ms = now_ms - found.properties["retention_ms"]
-        if not oldest_ms <= since_ms <= now_ms:
-            raise InvalidParameter(
-                f"time {since_ms} is not within the retention of {found}",
-                detail=f"It may be from {oldest_ms} to {now_ms} now, in milliseconds since 1970.",
-                hint="SINCE begin() starts with the oldest change that is retained.",
-            )
-        start = Epoch((since_ms << EPOCH_SHIFT) - 1)
-        oldest = retained_since(found, now_ms)
-        if start >= oldest:
-            return start, None
-        return oldest, f"changes are retained from {oldest >> EPOCH_SHIFT} on, and given from there"
 
     def _source(self, name: ast.ObjectName) -> CatalogObject:
         found = self._database.catalog.find(name.parts, search_path=self._variables.search_path)
@@ -175,12 +112,38 @@ class Subscriptions:
             )
         return found
 
-    def _schema(self, name: ast.ObjectName) -> str:
-        """The schema of something new."""
-        catalog = self._database.catalog
-        if name.schema is not None:
-            return catalog.schema(name.schema).name
-        for each in self._variables.search_path:
-            if catalog.try_schema(each) is not None:
-                return each
-        raise UndefinedSchema("no schema has been selected to create in", hint="SET search_path TO public.")
+
+def declared(
+    database: Database, variables: Variables, statement: ast.DeclareSubscriptionCursor, pieces: Pieces
+) -> tuple[SubscriptionCursor, str | None]:
+    """A cursor where the statement says, and a notice when it begins later than that."""
+    found = _find(database, variables, statement.subscription)
+    notice = None
+    match statement.since:
+        case ast.Since.NOW | ast.Since.FULL:
+            start = database.runtime.versions.committed_epoch
+        case ast.Since.BEGIN:
+            start = retained_since(found, database.clock.now_ms())
+        case int() as since_ms:
+            start, notice = _at(found, since_ms, database.clock.now_ms())
+    full = statement.since is ast.Since.FULL
+    return SubscriptionCursor(database, statement.name, found, start, full=full, pieces=pieces), notice
+
+
+def _find(database: Database, variables: Variables, name: ast.ObjectName) -> CatalogObject:
+    return database.catalog.find(name.parts, search_path=variables.search_path, kinds=(ObjectKind.SUBSCRIPTION,))
+
+
+def _at(found: CatalogObject, since_ms: int, now_ms: int) -> tuple[Epoch, str | None]:
+    oldest_ms = now_ms - found.properties["retention_ms"]
+    if not oldest_ms <= since_ms <= now_ms:
+        raise InvalidParameter(
+            f"time {since_ms} is not within the retention of {found}",
+            detail=f"It may be from {oldest_ms} to {now_ms} now, in milliseconds since 1970.",
+            hint="SINCE begin() starts with the oldest change that is retained.",
+        )
+    start = Epoch((since_ms << EPOCH_SHIFT) - 1)
+    oldest = retained_since(found, now_ms)
+    if start >= oldest:
+        return start, None
+    return oldest, f"changes are retained from {oldest >> EPOCH_SHIFT} on, and given from there"
