@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectStatus
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import (
     BACKFILL_PARALLELISM,
     PARALLELISM,
@@ -28,6 +28,8 @@ from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.names import CATALOG_KINDS
 from seiche.session.rename import RENAMED_KINDS
 from seiche.session.rename import renamed as named_anew
+from seiche.session.subscribed import with_name
+from seiche.session.subscriptions import SubscriptionDefinitions
 from seiche.session.view_options import RATE_LIMIT
 from seiche.sql import statements as ast
 from seiche.sql.renamed import renamed
@@ -79,6 +81,8 @@ class Alter:
                 self._set_parallelism(self._find(statement.kind, statement.name), value, backfill=backfill)
             case ast.SetOptions(options):
                 self._set_options(self._find(statement.kind, statement.name), options)
+            case ast.SetRetention(text):
+                SubscriptionDefinitions(self._definitions).set_retention(statement.name, text)
             case action:
                 assert_never(action)
 
@@ -200,5 +204,7 @@ class Alter:
 
 
 def _named(item: CatalogObject, schema: str, name: str) -> CatalogObject:
+    if item.kind is ObjectKind.SUBSCRIPTION:
+        return with_name(item, schema, name)
     parts = (name,) if schema == "public" else (schema, name)
     return replace(item, schema=schema, name=name, definition=renamed(item.definition, parts))

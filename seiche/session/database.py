@@ -35,14 +35,19 @@ from seiche.plan.algebra import Plan, with_names
 from seiche.plan.fragments import Fragment, cut
 from seiche.plan.lower import lower
 from seiche.session import indexes
+from seiche.session.commits import Commits
 from seiche.session.jobs import Jobs
 from seiche.session.names import CatalogNames
+from seiche.session.plan_cache import PlanCache
+from seiche.session.point_reads import PointReads
+from seiche.session.subscribed import log_since
 from seiche.session.system.evaluate import SystemQueries
 from seiche.sql.bind import Settings, bind_query
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateMaterializedView
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.fold import FoldPolicy
+from seiche.storage.lookups import Lookups
 from seiche.storage.retention import Pins, Trash
 from seiche.stream.backfill.arrangement import ArrangementBackfill, ArrangementState, BackfillKind
 from seiche.stream.backfill.hand_over import HandOver
@@ -114,10 +119,22 @@ class TableGate:
         self._condition.notify_all()
 
 
+@dataclass(frozen=True, slots=True)
+class CursorFact:
+    """An open cursor as SHOW CURSORS tells of it; the last three only of one over a subscription."""
+
+    name: str
+    subscription: str | None = None
+    state: str | None = None
+    idle_ms: int | None = None
+
+
 class KnownSession(Protocol):
     """A session as others see it."""
 
     def fact(self) -> SessionFact: ...
+
+    def open_cursors(self) -> list[CursorFact]: ...
 
 
 @dataclass(slots=True)
@@ -137,6 +154,9 @@ class Database:
     catalog: Catalog
     system: SystemQueries = field(default_factory=SystemQueries)
     sessions: MutableMapping[int, KnownSession] = field(default_factory=weakref.WeakValueDictionary)
+    commits: Commits = field(default_factory=Commits)
+    plans: PlanCache = field(default_factory=PlanCache)
+    points: PointReads = field(init=False)
     jobs: Jobs = field(init=False)
     refreshes: RefreshRunner = field(init=False)
     load: StreamLoad = field(init=False)
@@ -145,9 +165,11 @@ class Database:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
+        self.points = PointReads(self.runtime.versions, Lookups(self.runtime.reader))
         self.load = StreamLoad(self.clock)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
         self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs, self.refreshes.words)
+        self.maintenance.log_since = lambda relation: log_since(self.catalog, relation, self.clock.now_ms())
         self._offer_indexes()
 
     def _surroundings(self) -> Surroundings:
@@ -403,6 +425,7 @@ class Database:
         if report.jobs:
             self.load.epoch_took(report.total_s)
         if report.error is None:
+            self.commits.ring()
             self.refreshes.nudge()
             changed = [
                 RelationId(relation)

@@ -56,6 +56,7 @@ class _Entry:
     base: Base
     segments: list[Segment] = field(default_factory=list)  # committed, in order of epoch
     staged: list[Segment] = field(default_factory=list)
+    trimmed: Epoch = EPOCH_ZERO  # changes up to here may be gone from the log
 
 
 class Versions:
@@ -152,6 +153,16 @@ class Versions:
                 if segment.epoch_hi > after and segment.epoch_lo <= until
             )
 
+    def log_since(self, relation: RelationId, after: Epoch) -> tuple[tuple[Segment, ...], Epoch] | None:
+        """The segments with all changes of the epochs (after, until] and until, the committed epoch.
+
+        None when some of these changes are gone: their segments were folded, and nothing retained them.
+        """
+        with self._lock:
+            if after < self._entries[relation].trimmed:
+                return None
+            return self.between(relation, after, self._committed), self._committed
+
     def segments(self, relation: RelationId) -> tuple[Segment, ...]:
         """All committed segments, folded ones that a pin still holds included."""
         with self._lock:
@@ -225,6 +236,8 @@ class Versions:
         with self._lock:
             gone = set(paths)
             for entry in self._entries.values():
+                lost = [segment.epoch_hi for segment in entry.segments if segment.path in gone]
+                entry.trimmed = max([entry.trimmed, *lost])
                 entry.segments = [segment for segment in entry.segments if segment.path not in gone]
 
     def set_base(self, base: Base) -> None:
