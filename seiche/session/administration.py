@@ -14,7 +14,17 @@ from typing import Any
 from seiche.catalog import access
 from seiche.catalog.access import Target
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import MAINTAINER, PUBLIC_NAME, CatalogObject, Grant, ObjectKind, Privilege, Schema, User
+from seiche.catalog.objects import (
+    DEFAULT_DATABASE,
+    MAINTAINER,
+    PUBLIC_NAME,
+    CatalogObject,
+    Grant,
+    ObjectKind,
+    Privilege,
+    Schema,
+    User,
+)
 from seiche.catalog.objects import Database as DatabaseEntry
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
@@ -161,10 +171,19 @@ class Administration:
 
     # --- grants --------------------------------------------------------------------------------------
 
+    def _check_grantor(self, name: str | None) -> None:
+        """Who is said to grant must be there, and be oneself unless one may do everything. It is not kept."""
+        if name is None:
+            return
+        grantor = self._database.catalog.user(name)
+        if grantor.id != self._user.id and not self._user.superuser:
+            raise InsufficientPrivilege("grantor must be current user", hint="Leave out GRANTED BY.")
+
     def grant(self, statement: ast.Grant) -> None:
+        self._check_grantor(statement.granted_by)
+
         def change(catalog: Catalog) -> Catalog:
             users = grantees(catalog, statement.users, option=statement.grant_option)
-            _check_grantor(catalog, statement.granted_by)
             _check_kind(statement)
             held = {grant.key: grant for grant in catalog.grants}
             new = []
@@ -181,9 +200,10 @@ class Administration:
         self._checked_change(change)
 
     def revoke(self, statement: ast.Revoke) -> None:
+        self._check_grantor(statement.granted_by)
+
         def change(catalog: Catalog) -> Catalog:
             users = grantees(catalog, statement.users, option=False)
-            _check_grantor(catalog, statement.granted_by)
             _check_kind(statement)
             held = {grant.key: grant for grant in catalog.grants}
             gone: list[Grant] = []
@@ -214,7 +234,7 @@ class Administration:
     def _targets(self, catalog: Catalog, target: ast.GrantTarget) -> Iterator[Target]:
         for name in target.names:
             if target.whole_schemas:
-                schema = catalog.schema(name.name)
+                schema = catalog.schema(name.name, database=name.schema or DEFAULT_DATABASE)
                 kind = _KINDS[target.kind]
                 yield from (it for it in catalog.objects(kind) if it.schema == schema.name)
             elif target.kind is ast.ObjectKind.SCHEMA:
@@ -343,12 +363,6 @@ def _check_kind(statement: ast.Grant | ast.Revoke) -> None:
     """What does not apply to a kind is told also where a schema has none of it."""
     if statement.target.whole_schemas:
         privileges_on(_KINDS[statement.target.kind], statement.privileges)
-
-
-def _check_grantor(catalog: Catalog, name: str | None) -> None:
-    """GRANTED BY has to name somebody; a grant does not remember who gave it."""
-    if name is not None:
-        catalog.user(name)
 
 
 def _warn_of_md5(password: str | None, note: Callable[[str], None]) -> None:

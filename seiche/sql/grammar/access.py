@@ -37,15 +37,15 @@ _PLURALS = {
 
 
 def create_user(cursor: Cursor) -> CreateUser:
-    name = user_name(cursor)
+    name = cursor.user_name()
     flags, password, _ = _options(cursor)
     return CreateUser(name, flags, password)
 
 
 def alter_user(cursor: Cursor) -> AlterUser:
-    name = user_name(cursor)
+    name = cursor.user_name()
     if cursor.accept("rename", "to"):
-        return AlterUser(name, new_name=user_name(cursor))
+        return AlterUser(name, new_name=cursor.user_name())
     if cursor.peek() is None:
         raise cursor.error()
     flags, password, sets_password = _options(cursor)
@@ -74,7 +74,8 @@ def _options(cursor: Cursor) -> tuple[tuple[str, ...], str | None, bool]:
                 position=cursor.position(),
             )
         else:
-            raise cursor.error(hint=nearest(word, (*_FLAGS, "password")))
+            known = nearest(word.lower(), (*_FLAGS, "password"))
+            raise cursor.error(hint=" ".join(filter(None, (f"{word} is an unexpected user option.", known))))
     return tuple(flags), password, sets_password
 
 
@@ -106,7 +107,7 @@ def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
     owners: tuple[str, ...] = ()
     schemas: tuple[str, ...] = ()
     if cursor.accept("for", "user") or cursor.accept("for", "role"):
-        owners = cursor.comma_separated(lambda: user_name(cursor))
+        owners = cursor.comma_separated(lambda: cursor.user_name())
     if cursor.accept("in", "schema"):
         schemas = cursor.comma_separated(lambda: cursor.object_name().name)
     revokes = not cursor.accept("grant")
@@ -130,7 +131,7 @@ def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
 
 
 def _granted_by(cursor: Cursor) -> str | None:
-    return user_name(cursor) if cursor.accept("granted", "by") else None
+    return cursor.user_name() if cursor.accept("granted", "by") else None
 
 
 def _privileges(cursor: Cursor) -> tuple[str, ...]:
@@ -176,7 +177,7 @@ def _plural(cursor: Cursor) -> ObjectKind:
 def named(cursor: Cursor, kind: ObjectKind) -> ObjectName:
     """A name. A user's may be `user`; a function's may have the types of its parameters: only one has the name."""
     if kind is ObjectKind.USER:
-        return ObjectName((user_name(cursor),))
+        return ObjectName((cursor.user_name(),))
     name = cursor.object_name()
     if kind is ObjectKind.FUNCTION and cursor.accept_symbol(TokenType.L_PAREN):
         while not cursor.accept_symbol(TokenType.R_PAREN):
@@ -186,12 +187,7 @@ def named(cursor: Cursor, kind: ObjectKind) -> ObjectName:
     return name
 
 
-def user_name(cursor: Cursor) -> str:
-    """A user's name; `user` is none of the reserved words here, as in RisingWave."""
-    return "user" if cursor.accept("user") else cursor.name()
-
-
 def _grantee(cursor: Cursor) -> str:
     """A user, or `public` for everybody, which no user is called."""
     cursor.accept("group")
-    return user_name(cursor)
+    return cursor.user_name()
