@@ -12,6 +12,7 @@ from tests.servers import running_server
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.timeout(900)  # where little gets done, it waits
 def test_mixed_work_with_a_kill_ends_with_views_that_are_right(tmp_path: Path) -> None:
     with running_server(tmp_path) as server:
         soak = Soak(server, seed=20)
