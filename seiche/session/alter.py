@@ -11,7 +11,14 @@ from typing import Any, assert_never
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectStatus
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import (
+    BACKFILL_PARALLELISM,
+    PARALLELISM,
+    backfill_parallelism_of,
+    check,
+    read_parallelism,
+)
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady, WrongObjectType
@@ -21,6 +28,8 @@ from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.names import CATALOG_KINDS
 from seiche.session.rename import RENAMED_KINDS
 from seiche.session.rename import renamed as named_anew
+from seiche.session.subscribed import with_name
+from seiche.session.subscriptions import SubscriptionDefinitions
 from seiche.session.view_options import RATE_LIMIT
 from seiche.sql import statements as ast
 from seiche.sql.renamed import renamed
@@ -68,8 +77,12 @@ class Alter:
             case ast.SetBackfillRateLimit(value):
                 found = self._find(statement.kind, statement.name)
                 self._set_rate(found, value)
+            case ast.SetParallelism(value, backfill):
+                self._set_parallelism(self._find(statement.kind, statement.name), value, backfill=backfill)
             case ast.SetOptions(options):
                 self._set_options(self._find(statement.kind, statement.name), options)
+            case ast.SetRetention(text):
+                SubscriptionDefinitions(self._definitions).set_retention(statement.name, text)
             case action:
                 assert_never(action)
 
@@ -136,6 +149,23 @@ class Alter:
             )
         self._database.jobs.set_rate_limit(found.id, rate)
 
+    def _set_parallelism(self, found: CatalogObject, value: str | None, *, backfill: bool) -> None:
+        """Takes effect with the next epoch, or with the next step of a view that is being created."""
+        name = BACKFILL_PARALLELISM if backfill else PARALLELISM
+        wanted = read_parallelism("default" if value is None else value, where=name)
+        if wanted is not None:
+            check(wanted, found.properties)
+
+        def changed(item: CatalogObject) -> CatalogObject:
+            kept = {key: known for key, known in item.properties.items() if key != name}
+            return replace(item, properties=kept if wanted is None else {**kept, name: wanted.text})
+
+        self._change([found], changed)
+        running = self._database.jobs.get(found.id)
+        if running is not None:
+            tasks = backfill_parallelism_of(self._database.catalog.get(found.id)).tasks(self._database.runtime.cores)
+            running.set_tasks(tasks)
+
     def _set_options(self, found: CatalogObject, options: ast.Options) -> None:
         for name, _ in options:
             if name not in (INTERVAL, CRON):
@@ -174,5 +204,7 @@ class Alter:
 
 
 def _named(item: CatalogObject, schema: str, name: str) -> CatalogObject:
+    if item.kind is ObjectKind.SUBSCRIPTION:
+        return with_name(item, schema, name)
     parts = (name,) if schema == "public" else (schema, name)
     return replace(item, schema=schema, name=name, definition=renamed(item.definition, parts))

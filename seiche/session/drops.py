@@ -15,7 +15,7 @@ from seiche.model import JobId, ObjectId, RelationId
 from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.names import CATALOG_KINDS
 from seiche.sql import statements as ast
-from seiche.stream.backfill.snapshot import pin_holder
+from seiche.stream.backfill.state import pin_holder
 
 
 class Drops:
@@ -83,6 +83,8 @@ class Drops:
                     database.runtime.versions.drop_relation(relation)
                     database.runtime.reader.forget(relation)
                 database.maintenance.forget(stored)
+                subscribed = [each for each in items if each.kind is ObjectKind.SUBSCRIPTION]
+                database.maintenance.note(RelationId(id) for each in subscribed for id in each.dependencies)
 
             progress: Mapping[JobId, None] = {JobId(each): None for each in gone}
             forgotten = Checkpoint(drop_pins=holders, put_progress=progress, drop_backfill=frozenset(progress))

@@ -7,6 +7,7 @@ from typing import Any
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import InvalidDefinition, UndefinedColumn, nearest
@@ -39,6 +40,7 @@ class TableDefinitions:
         properties["primary_key"] = list(statement.primary_key)
         if statement.version_columns:
             properties["version_columns"] = list(statement.version_columns)
+        properties |= given(ObjectKind.TABLE, self._variables.get)
         if statement.watermarks:
             properties["watermarks"] = [[each.column, each.expression.text] for each in statement.watermarks]
         table = self._definitions.new_object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from seiche.errors import GroupingError
+from seiche.errors import FeatureNotSupported, GroupingError
+from seiche.sql import intervals
 from seiche.sql.aggregates import (
     AggregateCall,
     Maker,
@@ -112,6 +113,35 @@ def _edge(position: int) -> Maker:
 
 # As aggregates these need an ORDER BY inside; without one they are window functions.
 ORDERED: dict[str, Maker] = {"first_value": _edge(1), "last_value": _edge(-1)}
+
+
+def _at_extreme(spark: str, *, last: bool) -> Maker:
+    """The first argument where the second is least or greatest; rows with a NULL in either do not count."""
+
+    def make(made: AggregateCall, settings: Settings) -> exp.Expr:
+        if len(made.arguments) != 2:
+            raise undefined(made.name, made.arguments, aggregate_names())
+        node, key = (settle(each, settings) for each in made.arguments)
+        if type_of(key).kind in (Kind.STRUCT, Kind.ARRAY, Kind.JSONB):
+            raise FeatureNotSupported(
+                f"{made.name} does not support struct, array, map, vector, jsonb for comparison argument, "
+                f"got {type_of(key)}"
+            )
+        if type_of(key).kind is Kind.INTERVAL:
+            key = intervals.length(key)
+        there = _with(made.condition, conjunction([not_null(node.copy()), not_null(key.copy())]))
+        if not made.order:
+            counted = case(type_of(key), [(there, key)])
+            return marked(exp.Anonymous(this=spark, expressions=[node, counted]), type_of(node))
+        order = [exp.Ordered(this=key, desc=last, nulls_first=False), *made.order]
+        listed = _collected(node, AggregateCall(made.name, [], order=order, condition=there))
+        return call(type_of(node), "element_at", listed, integer(1))
+
+    return make
+
+
+register("arg_min")(_at_extreme("min_by", last=False))
+register("arg_max")(_at_extreme("max_by", last=True))
 
 
 # --- texts -------------------------------------------------------------------------------------------

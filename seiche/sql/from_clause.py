@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidDefinition, SyntaxError_, UndefinedColumn
+from seiche.errors import FeatureNotSupported, InvalidDefinition, SyntaxError_, UndefinedColumn, UndefinedTable
 from seiche.sql import tables
 from seiche.sql.binder import Clause
 from seiche.sql.binding import Binding, CommonTable, common_tables
@@ -42,9 +42,29 @@ def _joins(
     binding: Binding, joins: Sequence[exp.Join], scope: Scope, tables_: Mapping[str, CommonTable]
 ) -> list[exp.Join]:
     made: list[exp.Join] = []
+    apart: frozenset[str] = frozenset()  # what stands before the last comma
     for join in joins:
+        if _is_comma(join):
+            apart = scope.refs
         made += _join(binding, join, scope, tables_)
+        if apart:
+            _refuse_references(made[-1].args.get("on"), apart, scope)
     return made
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not (join.kind or join.side or join.method or join.args.get("on") or join.args.get("using"))
+
+
+def _refuse_references(condition: exp.Expr | None, apart: frozenset[str], scope: Scope) -> None:
+    """A comma binds less than JOIN: the condition of a join sees nothing of what the comma parts from it."""
+    for column in condition.find_all(exp.Column) if condition is not None else ():
+        if column.table in apart:
+            name = next(variable.name for variable in scope.variables if variable.ref == column.table)
+            raise UndefinedTable(
+                f'invalid reference to FROM-clause entry for table "{name}"',
+                hint=f'There is an entry for table "{name}", but it cannot be referenced from this part of the query.',
+            )
 
 
 def _join(binding: Binding, join: exp.Join, scope: Scope, tables_: Mapping[str, CommonTable]) -> list[exp.Join]:

@@ -409,6 +409,8 @@ def time_window(
         raise undefined(name, arguments)
     widths = [_micros(a) for a in spans]
     hop, size = (widths[0], widths[0]) if name == "tumble" else (widths[0], widths[1])
+    if hop <= 0 or size <= 0:
+        raise InvalidParameter(f"the intervals of {name} must be longer than zero")
     origin = widths[needed - 1] if len(widths) >= needed else 0
     last = window_start(moment, _constant(spans[0]), bigint(origin), type_)
     if name == "tumble":

@@ -10,6 +10,7 @@ from seiche.sql.grammar.create_function import create_function
 from seiche.sql.grammar.create_table import create_table
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.jobs import alter_relation
+from seiche.sql.grammar.subscriptions import create_subscription
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
     AlterOwner,
@@ -36,6 +37,7 @@ _RENAMED = (
     ObjectKind.INDEX,
     ObjectKind.SOURCE,
     ObjectKind.SINK,
+    ObjectKind.SUBSCRIPTION,
 )
 
 
@@ -67,12 +69,15 @@ def create(cursor: Cursor) -> Statement:
         case "index":
             cursor.index += 1
             return _create_index(cursor)
+        case "subscription":
+            cursor.index += 1
+            return create_subscription(cursor)
         case "unique" if cursor.word(1) == "index":
             raise cursor.unsupported("UNIQUE INDEX", hint="Declare a PRIMARY KEY on the table.")
         case "temp" | "temporary" | "unlogged" as word:
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case (
-            "source" | "sink" | "aggregate" | "connection" | "secret" | "subscription" | "type"
+            "source" | "sink" | "aggregate" | "connection" | "secret" | "type"
             | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
         ) as word:  # fmt: skip
             raise cursor.unsupported(f"CREATE {word.upper()}")

@@ -35,6 +35,7 @@ _SHOWN = (
     ObjectKind.SOURCE,
     ObjectKind.SINK,
     ObjectKind.FUNCTION,
+    ObjectKind.SUBSCRIPTION,
 )
 
 
