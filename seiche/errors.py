@@ -59,13 +59,14 @@ class SeicheError(Exception):
     code: str = "internal"
     sqlstate: str = "XX000"
     retryable: ClassVar[bool] = False
+    usual_detail: ClassVar[str | None] = None  # where none is given
 
     def __init__(
         self, message: str, *, detail: str | None = None, hint: str | None = None, position: int | None = None
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.detail = detail
+        self.detail = detail or self.usual_detail
         self.hint = hint
         self.position = position  # 1-based character of the statement, where known
 
@@ -169,11 +170,13 @@ class StringTooLong(UserError):
 class DivisionByZero(UserError):
     code = "division_by_zero"
     sqlstate = "22012"
+    usual_detail = "Division by zero has no value."
 
 
 class NumericOutOfRange(UserError):
     code = "numeric_value_out_of_range"
     sqlstate = "22003"
+    usual_detail = "Numeric out of range of its type."
 
 
 class InvalidText(UserError):

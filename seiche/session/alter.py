@@ -12,6 +12,13 @@ from typing import Any, assert_never
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import (
+    BACKFILL_PARALLELISM,
+    PARALLELISM,
+    backfill_parallelism_of,
+    check,
+    read_parallelism,
+)
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady, WrongObjectType
@@ -70,6 +77,8 @@ class Alter:
             case ast.SetBackfillRateLimit(value):
                 found = self._find(statement.kind, statement.name)
                 self._set_rate(found, value)
+            case ast.SetParallelism(value, backfill):
+                self._set_parallelism(self._find(statement.kind, statement.name), value, backfill=backfill)
             case ast.SetOptions(options):
                 self._set_options(self._find(statement.kind, statement.name), options)
             case ast.SetRetention(text):
@@ -139,6 +148,23 @@ class Alter:
                 hint="SHOW JOBS lists the views that are being created.",
             )
         self._database.jobs.set_rate_limit(found.id, rate)
+
+    def _set_parallelism(self, found: CatalogObject, value: str | None, *, backfill: bool) -> None:
+        """Takes effect with the next epoch, or with the next step of a view that is being created."""
+        name = BACKFILL_PARALLELISM if backfill else PARALLELISM
+        wanted = read_parallelism("default" if value is None else value, where=name)
+        if wanted is not None:
+            check(wanted, found.properties)
+
+        def changed(item: CatalogObject) -> CatalogObject:
+            kept = {key: known for key, known in item.properties.items() if key != name}
+            return replace(item, properties=kept if wanted is None else {**kept, name: wanted.text})
+
+        self._change([found], changed)
+        running = self._database.jobs.get(found.id)
+        if running is not None:
+            tasks = backfill_parallelism_of(self._database.catalog.get(found.id)).tasks(self._database.runtime.cores)
+            running.set_tasks(tasks)
 
     def _set_options(self, found: CatalogObject, options: ast.Options) -> None:
         for name, _ in options:

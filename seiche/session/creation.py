@@ -8,6 +8,7 @@ from collections.abc import Callable
 from seiche.catalog.objects import ObjectKind, ObjectStatus
 from seiche.errors import SeicheError, UndefinedObject
 from seiche.session import show
+from seiche.session.create_index import IndexDefinitions
 from seiche.session.database import Database
 from seiche.session.definitions import Definitions
 from seiche.session.drops import Drops
@@ -41,7 +42,13 @@ class Creation:
 
     def create_materialized_view(self, statement: ast.CreateMaterializedView, text: str) -> str | None:
         """Creates the view and, unless it is created in the background, waits for it. Returns a notice."""
-        backfill, notice = ViewDefinitions(self._definitions()).create_materialized_view(statement, text)
+        return self._built(*ViewDefinitions(self._definitions()).create_materialized_view(statement, text))
+
+    def create_index(self, statement: ast.CreateIndex) -> str | None:
+        """As `create_materialized_view`, for an index."""
+        return self._built(*IndexDefinitions(self._definitions()).create_index(statement))
+
+    def _built(self, backfill: Backfill | None, notice: str | None) -> str | None:
         if backfill is None or self._variables.is_on("background_ddl"):
             return notice
         try:

@@ -15,7 +15,7 @@ from seiche.model import JobId, ObjectId, RelationId
 from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.names import CATALOG_KINDS
 from seiche.sql import statements as ast
-from seiche.stream.backfill.snapshot import pin_holder
+from seiche.stream.backfill.state import pin_holder
 
 
 class Drops:

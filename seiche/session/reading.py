@@ -84,7 +84,8 @@ class Reading:
     def bound(self, statement: ast.Select) -> BoundQuery:
         names = CatalogNames(self._database.catalog, self._variables.search_path, progress=self._database.jobs.progress)
         timezone, now_ms = self._variables.get("timezone"), self._database.clock.now_ms()
-        settings = Settings(timezone=timezone, now_ms=now_ms, strict=True, parameters=self._parameters)
+        strict = self._variables.is_on("batch_expr_strict_mode")
+        settings = Settings(timezone=timezone, now_ms=now_ms, strict=strict, parameters=self._parameters)
         return bind_query(statement.query.tree, names, replace(settings, user=self._user, schema=self._schema()))
 
     def frame(self, bound: BoundQuery) -> DataFrame:

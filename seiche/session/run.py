@@ -238,17 +238,21 @@ class Session:
         self._work.begin(self.variables.integer("statement_timeout"))
 
     def _one(self, parsed: ast.ParsedStatement) -> Result:
-        started = time.perf_counter()
+        started, metrics = time.perf_counter(), self._database.runtime.metrics
         self._begin()
         self._statement = (shown_text(parsed), self._database.clock.now_ms())
         self._conversation.refuse_if_failed(parsed.statement)
         try:
             result = self._in_transaction(lambda: self._dispatch(parsed.statement, parsed.text))
         except SeicheError as error:
+            metrics.statements.add(outcome="failed")
             if error.position is not None and parsed.start:
                 error.position = min(error.position, parsed.start + len(parsed.text))
             raise
-        return replace_result(result, tuple(self._notices), time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        metrics.statements.add(outcome="done")
+        metrics.statement_seconds.observe(seconds)
+        return replace_result(result, tuple(self._notices), seconds)
 
     def _in_transaction(self, work: Callable[[], T]) -> T:
         """An error inside a transaction block fails the block."""
@@ -297,7 +301,8 @@ class Session:
                     statement, self._note
                 )
             case ast.CreateIndex():
-                raise FeatureNotSupported("CREATE INDEX is not supported yet")
+                self._note(self._creation().create_index(statement))
+                return Result("CREATE_INDEX")
             case ast.Drop():
                 for notice in Drops(self._definitions()).drop(statement):
                     self._note(notice)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.errors import FeatureNotSupported
 from seiche.session.database import Database
@@ -80,7 +80,7 @@ def _in_schema(
 def _jobs(database: Database) -> Result:
     """Views that are being created."""
     found: Rows = []
-    for item in database.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+    for item in database.catalog.objects(*FOLLOWING_KINDS):
         if item.status is ObjectStatus.CREATING:
             found.append((item.id, item.definition, database.jobs.progress(item.id) or "Stopped"))
     return rows("SHOW_COMMAND", [("Id", BIGINT), ("Statement", VARCHAR), ("Progress", VARCHAR)], found)

@@ -7,6 +7,7 @@ from typing import Any
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import InvalidDefinition, UndefinedColumn, nearest
@@ -14,7 +15,7 @@ from seiche.model import RESERVED_COLUMNS, ROW_ID, Column, RelationId, RelationS
 from seiche.session.definitions import CatalogCommand, Definitions, reserved_name
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression
-from seiche.stream.table import Conflict
+from seiche.stream.conflict import Conflict
 from seiche.types import BIGINT, Kind
 
 
@@ -37,6 +38,9 @@ class TableDefinitions:
         if statement.on_conflict is not None:
             properties["on_conflict"] = Conflict(statement.on_conflict.value).value
         properties["primary_key"] = list(statement.primary_key)
+        if statement.version_columns:
+            properties["version_columns"] = list(statement.version_columns)
+        properties |= given(ObjectKind.TABLE, self._variables.get)
         if statement.watermarks:
             properties["watermarks"] = [[each.column, each.expression.text] for each in statement.watermarks]
         table = self._definitions.new_object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
@@ -50,7 +54,7 @@ class TableDefinitions:
         name, schema = self._definitions.place(statement.name)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return None
-        names = statement.columns or tuple(column.name for column in columns)
+        names = (*statement.columns, *(column.name for column in columns[len(statement.columns) :]))
         if len(names) != len(columns):
             raise InvalidDefinition(f"{len(names)} column names were given for {len(columns)} columns")
         types = [column.type if column.type.kind is not Kind.NULL else None for column in columns]

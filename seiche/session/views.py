@@ -9,6 +9,7 @@ from typing import Any
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import (
@@ -31,8 +32,8 @@ from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_query
 from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
 from seiche.stream.backfill.protocol import Backfill
-from seiche.stream.backfill.snapshot import BackfillState, pins_at
 from seiche.stream.backfill.stages import stages
+from seiche.stream.backfill.state import BackfillState, pins_at
 from seiche.stream.view import ViewJob
 from seiche.types import Kind
 
@@ -98,7 +99,7 @@ class ViewDefinitions:
         plan, names, options = self._planned(statement)
         view, internal = self._view_objects(statement, text, schema, name, plan, names)
         rate = options.rate_limit(self._variables.get("backfill_rate_limit"))
-        backfill = self._definitions.run(self._adding_view(view, internal, rate, options.order_of(names)))
+        backfill = self._definitions.run(self.adding(view, internal, rate, options.order_of(names)))
         return backfill, None
 
     def _planned(self, statement: ast.CreateMaterializedView) -> tuple[Plan, CatalogNames, ViewOptions]:
@@ -128,7 +129,7 @@ class ViewDefinitions:
                 detail=" ".join(f"{each.sentence} (reason code: {each.code})" for each in dict.fromkeys(reasons)),
                 hint="Leave out incremental = 'strict' to accept that, or rewrite the query.",
             )
-        self._check_hidden_names(plan)
+        self.check_hidden_names(plan)
         self._check_schedules(name, options, plan, names)
         options.order_of(names)
         return plan, names, options
@@ -174,7 +175,7 @@ class ViewDefinitions:
         if not names.mentioned:
             raise FeatureNotSupported(f'materialized view "{name}" has no input whose change log it could follow')
 
-    def _check_hidden_names(self, plan: Plan) -> None:
+    def check_hidden_names(self, plan: Plan) -> None:
         """No stored relation of the view, internal ones included, may have a column that storage or its state needs."""
         try:
             fragments = cut(plan, RelationId(0), lambda: RelationId(0))
@@ -199,6 +200,7 @@ class ViewDefinitions:
             "search_path": list(self._variables.search_path),
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
+            **given(ObjectKind.MATERIALIZED_VIEW, self._variables.get),
         }
         view = CatalogObject(
             ObjectId(view_id),
@@ -231,13 +233,14 @@ class ViewDefinitions:
         ]
         return view, internal
 
-    def _adding_view(
+    def adding(
         self,
         view: CatalogObject,
         internal: list[CatalogObject],
         rate: int | None,
         order: tuple[tuple[RelationId, RelationId], ...],
     ) -> CatalogCommand:
+        """The command that registers a view and starts to build it."""
         database = self._database
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:

@@ -142,6 +142,7 @@ class CreateTable:
     append_only: bool = False
     on_conflict: ConflictRule | None = None
     options: Options = ()
+    version_columns: tuple[str, ...] = ()  # a row that is older by them does not replace another
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +277,7 @@ class Grant:
     target: GrantTarget
     users: tuple[str, ...]
     grant_option: bool = False
+    granted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +289,7 @@ class Revoke:
     users: tuple[str, ...]
     option_only: bool = False
     cascade: bool = False
+    granted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +423,14 @@ class SetBackfillRateLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class SetParallelism:
+    """How many tasks a job may use, ever after or while it is created; `value` is None for DEFAULT."""
+
+    value: str | None
+    backfill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SetOptions:
     options: Options
 
@@ -435,7 +446,7 @@ class SetRetention:
 class AlterRelation:
     kind: ObjectKind
     name: ObjectName
-    action: SetSchema | SwapWith | SetBackfillRateLimit | SetOptions | SetRetention
+    action: SetSchema | SwapWith | SetBackfillRateLimit | SetParallelism | SetOptions | SetRetention
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ It never touches files: what may be deleted is told by `retention`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from seiche.errors import InvariantError
 from seiche.model import EPOCH_ZERO, Base, Epoch, RelationId, RelationSchema, Segment
+from seiche.storage.indexes import Index, Indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Versions:
         self._entries: dict[RelationId, _Entry] = {}
         self._committed = EPOCH_ZERO
         self._independent: dict[RelationId, Epoch] = {}  # and the epoch that each stands for
+        self.indexes = Indexes()
 
     @property
     def committed_epoch(self) -> Epoch:
@@ -126,6 +128,16 @@ class Versions:
                 if entry.base.fold_epoch < segment.epoch_hi and segment.epoch_lo <= epoch
             )
             return RelationVersion(relation, entry.schema, epoch, entry.base, chosen)
+
+    def index_for(
+        self, relation: RelationId, limited: Collection[str], needed: Collection[str], epoch: Epoch
+    ) -> Index | None:
+        """An index to read instead of a relation at an epoch, where few values of `limited` columns are wanted."""
+        with self._lock:
+            found = self.indexes.best(relation, self._entries[relation].schema.key, limited, needed, epoch)
+            if found is None or found.relation not in self._entries:
+                return None
+            return found if self._entries[found.relation].base.fold_epoch <= epoch else None
 
     def committed(self, relation: RelationId) -> RelationVersion:
         with self._lock:

@@ -12,6 +12,7 @@ from seiche.sql.statements import (
     RefreshView,
     SetBackfillRateLimit,
     SetOptions,
+    SetParallelism,
     SetRetention,
     SetSchema,
     SwapWith,
@@ -19,6 +20,13 @@ from seiche.sql.statements import (
 )
 
 _MOVED = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SUBSCRIPTION)
+_JOBS = (
+    ObjectKind.TABLE,
+    ObjectKind.MATERIALIZED_VIEW,
+    ObjectKind.SOURCE,
+    ObjectKind.SINK,
+    ObjectKind.INDEX,
+)
 
 
 def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterRelation | None:
@@ -28,6 +36,11 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
             return AlterRelation(kind, name, SetSchema(cursor.name()))
         if cursor.accept("swap", "with"):
             return AlterRelation(kind, name, SwapWith(cursor.object_name()))
+    if kind in _JOBS:
+        if cursor.accept("set", "parallelism"):
+            return AlterRelation(kind, name, SetParallelism(cursor.setting()))
+        if cursor.accept("set", "backfill_parallelism"):
+            return AlterRelation(kind, name, SetParallelism(cursor.setting(), backfill=True))
     if kind is ObjectKind.SUBSCRIPTION and cursor.accept("set", "retention"):
         if not cursor.accept_symbol(TokenType.EQ):
             cursor.expect("to")
