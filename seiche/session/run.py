@@ -292,7 +292,8 @@ class Session:
                 return Result("CREATE_SCHEMA")
             case (
                 ast.CreateUser() | ast.AlterUser() | ast.Grant() | ast.Revoke() | ast.AlterOwner() | ast.CommentOn()
-                | ast.CreateDatabase() | ast.Drop(kind=ast.ObjectKind.USER | ast.ObjectKind.DATABASE)
+                | ast.AlterDefaultPrivileges() | ast.CreateDatabase()
+                | ast.Drop(kind=ast.ObjectKind.USER | ast.ObjectKind.DATABASE)
             ):  # fmt: skip
                 return Administration(self._database, self._me(), self.variables, self._work.wait).run(
                     statement, self._note
