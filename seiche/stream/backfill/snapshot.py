@@ -208,6 +208,7 @@ class SnapshotBackfill:
         most = self._sizer.rows if self._around.load.busy else self._sizer.at_once_rows
         if fresh and not limited and sum(map(self._estimate, inputs)) <= most:
             self._wait_while_paused()
+            self._make_room()
             self._build_at_once()
             return
         if not self.state.counts:
