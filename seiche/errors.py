@@ -21,7 +21,8 @@
     │   ├── DataException         22000      ├── TransactionState      25P01, 25P02, 25001
     │   ├── SerializationFailure  40001      ├── UndefinedCursor       34000
     │   ├── BadCopyFormat         22P04      ├── UndefinedStatement    26000
-    │   ├── IndeterminateType     42P18      └── ProtocolViolation     08P01  what a client sent is not a message
+    │   ├── IndeterminateType     42P18      ├── CursorBehind          24000
+    │   │                                    └── ProtocolViolation     08P01  what a client sent is not a message
     │   └── InvalidLogin          28P01, 28000
     ├── SurroundingsError         the machine, the disk, the network or another process
     │   ├── StorageUnavailable    58030  retryable
@@ -58,13 +59,14 @@ class SeicheError(Exception):
     code: str = "internal"
     sqlstate: str = "XX000"
     retryable: ClassVar[bool] = False
+    usual_detail: ClassVar[str | None] = None  # where none is given
 
     def __init__(
         self, message: str, *, detail: str | None = None, hint: str | None = None, position: int | None = None
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.detail = detail
+        self.detail = detail or self.usual_detail
         self.hint = hint
         self.position = position  # 1-based character of the statement, where known
 
@@ -168,11 +170,13 @@ class StringTooLong(UserError):
 class DivisionByZero(UserError):
     code = "division_by_zero"
     sqlstate = "22012"
+    usual_detail = "Division by zero has no value."
 
 
 class NumericOutOfRange(UserError):
     code = "numeric_value_out_of_range"
     sqlstate = "22003"
+    usual_detail = "Numeric out of range of its type."
 
 
 class InvalidText(UserError):
@@ -257,6 +261,11 @@ class TransactionState(UserError):
 class UndefinedCursor(UserError):
     code = "invalid_cursor_name"
     sqlstate = "34000"
+
+
+class CursorBehind(UserError):
+    code = "cursor_behind"
+    sqlstate = "24000"
 
 
 class UndefinedStatement(UserError):

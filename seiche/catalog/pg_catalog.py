@@ -342,7 +342,7 @@ def _pg_roles(facts: Facts) -> Iterator[Row]:
             "rolcreaterole": it.create_user,
             "rolcreatedb": it.create_db,
             "rolcanlogin": it.can_login,
-            "rolreplication": False,
+            "rolreplication": it.superuser,
             "rolconnlimit": _ALL_CONNECTIONS,
             "rolpassword": "********",
             "rolbypassrls": it.superuser,

@@ -14,7 +14,7 @@ from typing import Any
 from seiche.catalog import access
 from seiche.catalog.access import Target
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import CatalogObject, Grant, ObjectKind, Privilege, Schema, User
+from seiche.catalog.objects import DEFAULT_DATABASE, CatalogObject, Grant, ObjectKind, Privilege, Schema, User
 from seiche.catalog.objects import Database as DatabaseEntry
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
@@ -30,6 +30,7 @@ from seiche.errors import (
 from seiche.model import ObjectId
 from seiche.session.database import Database
 from seiche.session.passwords import verifier_of
+from seiche.session.result import Result
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 
@@ -43,6 +44,16 @@ _KINDS = {
     ast.ObjectKind.FUNCTION: ObjectKind.FUNCTION,
     ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
 }
+Administered = (
+    ast.CreateUser
+    | ast.AlterUser
+    | ast.Grant
+    | ast.Revoke
+    | ast.AlterOwner
+    | ast.CommentOn
+    | ast.CreateDatabase
+    | ast.Drop
+)
 _RELATIONS = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SOURCE)
 
 
@@ -69,6 +80,37 @@ class Administration:
         self._user = user
         self._variables = variables
         self._wait = wait
+
+    def run(self, statement: Administered, note: Callable[[str], None]) -> Result:
+        match statement:
+            case ast.CreateUser():
+                self.create_user(statement)
+                return Result("CREATE_USER")
+            case ast.AlterUser():
+                self.alter_user(statement)
+                return Result("UPDATE_USER")
+            case ast.Grant():
+                self.grant(statement)
+                return Result("GRANT_PRIVILEGE")
+            case ast.Revoke():
+                self.revoke(statement)
+                return Result("REVOKE_PRIVILEGE")
+            case ast.AlterOwner():
+                self.alter_owner(statement)
+                return Result("ALTER_" + statement.kind.name)
+            case ast.CommentOn():
+                self.comment(statement)
+                return Result("COMMENT")
+            case ast.CreateDatabase():
+                if (notice := self.create_database(statement)) is not None:
+                    note(notice)
+                return Result("CREATE_DATABASE")
+            case ast.Drop():
+                users = statement.kind is ast.ObjectKind.USER
+                drop = self.drop_users if users else self.drop_databases
+                for notice in drop(statement):
+                    note(notice)
+                return Result("DROP_" + statement.kind.name)
 
     # --- users ---------------------------------------------------------------------------------------
 
@@ -107,7 +149,17 @@ class Administration:
 
     # --- grants --------------------------------------------------------------------------------------
 
+    def _check_grantor(self, name: str | None) -> None:
+        """Who is said to grant must be there, and be oneself unless one may do everything. It is not kept."""
+        if name is None:
+            return
+        grantor = self._database.catalog.user(name)
+        if grantor.id != self._user.id and not self._user.superuser:
+            raise InsufficientPrivilege("grantor must be current user", hint="Leave out GRANTED BY.")
+
     def grant(self, statement: ast.Grant) -> None:
+        self._check_grantor(statement.granted_by)
+
         def change(catalog: Catalog) -> Catalog:
             users = [catalog.user(name) for name in statement.users]
             held = {grant.key: grant for grant in catalog.grants}
@@ -126,6 +178,8 @@ class Administration:
         self._change(change)
 
     def revoke(self, statement: ast.Revoke) -> None:
+        self._check_grantor(statement.granted_by)
+
         def change(catalog: Catalog) -> Catalog:
             users = [catalog.user(name) for name in statement.users]
             held = {grant.key: grant for grant in catalog.grants}
@@ -158,7 +212,7 @@ class Administration:
     def _targets(self, catalog: Catalog, target: ast.GrantTarget) -> Iterator[Target]:
         for name in target.names:
             if target.whole_schemas:
-                schema = catalog.schema(name.name)
+                schema = catalog.schema(name.name, database=name.schema or DEFAULT_DATABASE)
                 kind = _KINDS[target.kind]
                 yield from (it for it in catalog.objects(kind) if it.schema == schema.name)
             elif target.kind is ast.ObjectKind.SCHEMA:

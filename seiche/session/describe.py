@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seiche.session.cursors import Cursors
@@ -59,3 +59,10 @@ def describe(
         case _:
             pass
     return Description(parameters.types(), columns)
+
+
+def merged_types(given: Sequence[SqlType | None], inferred: Mapping[int, SqlType]) -> tuple[SqlType, ...]:
+    """The types of parameters: what the client says, else what their places tell."""
+    count = max([len(given), *inferred])
+    said = [*given, *([None] * (count - len(given)))]
+    return tuple(each or inferred.get(number, VARCHAR) for number, each in enumerate(said, start=1))

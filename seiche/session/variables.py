@@ -6,13 +6,19 @@ and scripts work unchanged.
 
 from __future__ import annotations
 
+import re
 import zoneinfo
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from seiche.errors import InvalidParameter, UndefinedObject, nearest
 
-_BOOLEANS = {"true": "true", "on": "true", "1": "true", "false": "false", "off": "false", "0": "false"}
+# As PostgreSQL reads them: a word may be cut short where it stays clear.
+_BOOLEANS = {
+    **dict.fromkeys(("true", "tru", "tr", "t", "on", "yes", "ye", "y", "1"), "true"),
+    **dict.fromkeys(("false", "fals", "fal", "fa", "f", "off", "of", "no", "n", "0"), "false"),
+}
+_MILLISECONDS = {"": 1, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +26,7 @@ class Variable:
     name: str
     default: str
     meaning: str
-    kind: str = "text"  # text | boolean | integer | timezone
+    kind: str = "text"  # text | boolean | integer | milliseconds | timezone
     read_only: bool = False
 
     def check(self, value: str) -> str:
@@ -36,19 +42,34 @@ class Variable:
                 if not value.removeprefix("-").isdecimal():
                     raise InvalidParameter(f'invalid value for parameter "{self.name}": "{value}"')
                 return str(int(value))
+            case "milliseconds":
+                return str(_milliseconds(self.name, value))
             case "timezone":
                 return _timezone(value)
             case _:
                 return value
 
 
+def _milliseconds(name: str, value: str) -> int:
+    """A span of time as PostgreSQL's parameters spell it: a number, with a unit or in milliseconds."""
+    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
+    if found is None or found[2] not in _MILLISECONDS:
+        raise InvalidParameter(
+            f'invalid value for parameter "{name}": "{value}"',
+            hint='Valid units for this parameter are "ms", "s", "min", "h", and "d".',
+        )
+    return round(float(found[1]) * _MILLISECONDS[found[2]])
+
+
 def _timezone(value: str) -> str:
-    if value.lower() in ("local", "default", "utc", "gmt", "z"):
+    if value.lower() in ("utc", "z"):
         return "UTC"
     by_folded = {name.lower(): name for name in zoneinfo.available_timezones()}
     if value.lower() not in by_folded:
         raise InvalidParameter(
-            f'invalid value for parameter "timezone": "{value}"', hint=nearest(value, by_folded.values())
+            f'invalid value for parameter "timezone": "{value}"',
+            detail="Invalid value: there is no time zone of that name.",
+            hint=nearest(value, by_folded.values()),
         )
     return by_folded[value.lower()]
 
@@ -64,6 +85,7 @@ VARIABLES = MappingProxyType(
                 "default",
                 "rows a second that a new view reads of its inputs' history; 0 pauses, -1 does not limit",
             ),
+            Variable("batch_expr_strict_mode", "true", "off: a failing expression of a query gives NULL", "boolean"),
             Variable("block_size", "8192", "bytes that sizes in pages count by", read_only=True),
             Variable("bytea_output", "hex", "text form of bytea"),
             Variable("client_encoding", "UTF8", "encoding of text"),
@@ -87,8 +109,14 @@ VARIABLES = MappingProxyType(
             Variable("server_version", "13.14.0", "PostgreSQL version that clients are told", read_only=True),
             Variable("server_version_num", "130014", "the same as a number", read_only=True),
             Variable("standard_conforming_strings", "on", "backslashes in strings are plain"),
-            Variable("statement_timeout", "0", "milliseconds after which a statement is cancelled; 0 never", "integer"),
-            Variable("streaming_parallelism", "default", "tasks of a new job"),
+            Variable("statement_timeout", "0", "time after which a statement is cancelled; 0 never", "milliseconds"),
+            Variable("streaming_max_parallelism", "default", "most tasks that a new job may ever have"),
+            Variable("streaming_parallelism", "default", "tasks of a new job: n, adaptive, bounded(n) or ratio(f)"),
+            Variable("streaming_parallelism_for_backfill", "default", "tasks of a view while it is created"),
+            *(
+                Variable(f"streaming_parallelism_for_{kind}", "default", "the same, of jobs of this kind")
+                for kind in ("index", "materialized_view", "sink", "source", "table")
+            ),
             Variable(
                 "streaming_use_arrangement_backfill",
                 "true",
@@ -114,33 +142,40 @@ _ACCEPTED = MappingProxyType(
         **dict.fromkeys(
             (
                 "batch_enable_distributed_dml", "batch_enable_lookup_join", "batch_enable_sort_agg",
-                "bypass_cluster_limits", "create_compaction_group_for_mv", "enable_index_selection",
-                "enable_join_ordering", "enable_locality_backfill", "enable_share_plan", "enable_two_phase_agg",
+                "bypass_cluster_limits", "create_compaction_group_for_mv", "disable_purify_definition",
+                "dml_wait_persistence", "enable_datafusion_engine", "enable_index_selection",
+                "enable_join_ordering", "enable_locality_backfill", "enable_share_plan",
                 "force_split_distinct_agg", "force_two_phase_agg", "row_security", "sink_decouple",
                 "streaming_allow_jsonb_in_stream_key", "streaming_enable_bushy_join", "streaming_enable_delta_join",
                 "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
                 "streaming_separate_consecutive_join",
-                "streaming_separate_sink", "streaming_use_arrangement_backfill", "streaming_use_shared_source",
+                "streaming_separate_sink", "streaming_use_arrangement_backfill",
+                "streaming_unsafe_allow_unmaterialized_impure_expr", "streaming_use_shared_source",
                 "streaming_use_snapshot_backfill", "synchronize_seqscans",
+                "unsafe_enable_storage_retention_for_non_append_only_tables", "upsert_dml",
             ),
             "false",
         ),
         **dict.fromkeys(
             (
-                "streaming_max_parallelism", "streaming_parallelism_for_backfill", "streaming_parallelism_for_index",
-                "streaming_parallelism_for_materialized_view", "streaming_parallelism_for_sink",
-                "streaming_parallelism_for_source", "streaming_parallelism_for_table",
+                "dml_rate_limit", "locality_backfill_mode", "sink_rate_limit", "source_rate_limit",
+                "streaming_cache_refill_policy", "streaming_join_encoding",
+                "streaming_parallelism_strategy", "streaming_parallelism_strategy_for_index",
+                "streaming_parallelism_strategy_for_materialized_view", "streaming_parallelism_strategy_for_sink",
+                "streaming_parallelism_strategy_for_source", "streaming_parallelism_strategy_for_table",
             ),
             "default",
         ),
         **dict.fromkeys(("idle_in_transaction_session_timeout", "lock_timeout", "batch_parallelism"), "0"),
-        "batch_expr_strict_mode": "true",
+        "streaming_asof_join_use_cache": "true",
         "check_function_bodies": "on",
         "default_transaction_isolation": "repeatable read",
         "default_transaction_read_only": "off",
+        "enable_two_phase_agg": "true",
         "escape_string_warning": "on",
         "integer_datetimes": "on",
         "jit": "off",
+        "locality_backfill_mode": "default",
         "max_identifier_length": "63",
         "max_split_range_gap": "8",
         "query_mode": "auto",
@@ -160,6 +195,7 @@ VARIABLES = MappingProxyType(
 )
 
 _ALIASES = {"time zone": "timezone", "time_zone": "timezone"}
+_PREFIX = "rw_"  # RisingWave knows many of its variables with it and without it
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +233,12 @@ class Variables:
 
 
 def find(name: str) -> Variable:
+    """The variable of that name; RisingWave's own are known with `rw_` before their names and without."""
     folded = _ALIASES.get(name.lower(), name.lower())
-    if folded not in VARIABLES:
-        raise UndefinedObject(
-            f'unrecognized configuration parameter "{name}"',
-            hint=nearest(folded, VARIABLES) or "SHOW ALL lists the parameters of a session.",
-        )
-    return VARIABLES[folded]
+    for spelled in (folded, folded.removeprefix(_PREFIX), _PREFIX + folded):
+        if spelled in VARIABLES:
+            return VARIABLES[spelled]
+    raise UndefinedObject(
+        f'unrecognized configuration parameter "{name}"',
+        hint=nearest(folded, VARIABLES) or "SHOW ALL lists the parameters of a session.",
+    )

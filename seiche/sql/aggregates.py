@@ -196,7 +196,7 @@ def _extreme(kind: type[exp.Expr], spark: str) -> Maker:
     def make(made: AggregateCall, settings: Settings) -> exp.Expr:
         node = one(made, settings)
         type_ = type_of(node)
-        if type_.kind in (Kind.BOOLEAN, Kind.JSONB, Kind.STRUCT):
+        if type_.kind in (Kind.BOOLEAN, Kind.JSONB):
             raise undefined(made.name, made.arguments, aggregate_names())
         if type_.kind is Kind.INTERVAL:
             inner = filtered(node, made)

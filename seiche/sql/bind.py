@@ -211,6 +211,13 @@ def _target_columns(
             raise SyntaxError_(
                 "INSERT has more expressions than target columns", detail=_sizes(target, count, len(writable))
             )
+        misplaced = next((column for column in visible[:count] if column.generated is not None), None)
+        if misplaced is not None:
+            raise SyntaxError_(
+                f'cannot insert a non-DEFAULT value into column "{misplaced.name}"',
+                detail=f'Column "{misplaced.name}" is a generated column.',
+                hint="Name the columns that the values are for.",
+            )
         return writable[:count]
     _check_assignments(target, names)
     if count > len(names):

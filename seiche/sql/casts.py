@@ -77,6 +77,7 @@ _RANK = {
     Kind.REAL: 5,
     Kind.DOUBLE: 6,
 }
+_UNTYPED = "untyped"  # on text that was an untyped literal: the literal
 _MOMENTS = {Kind.DATE: 1, Kind.TIMESTAMP: 2, Kind.TIMESTAMPTZ: 3}
 _DIGITS = {Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 19}
 
@@ -135,7 +136,7 @@ def coerce(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
 
 def assign(node: exp.Expr, target: SqlType, column: str, settings: Settings) -> exp.Expr:
     source = type_of(node)
-    if not castable(source, target.bare, Context.ASSIGNMENT):
+    if not _becomes(node, target.bare, Context.ASSIGNMENT):
         raise DatatypeMismatch(
             f'column "{column}" is of type {target.bare} but expression is of type {source}',
             hint="You will need to rewrite or cast the expression.",
@@ -146,14 +147,37 @@ def assign(node: exp.Expr, target: SqlType, column: str, settings: Settings) -> 
 def cast(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
     """What the user asked for with `::`."""
     source = type_of(node)
-    if not castable(source, target.bare, Context.EXPLICIT):
+    if not _becomes(node, target.bare, Context.EXPLICIT):
         raise DatatypeMismatch(f"cannot cast type {source} to {target.bare}")
     return lengths.cut(convert(node, target.bare, settings), target)
 
 
 def settle(node: exp.Expr, settings: Settings) -> exp.Expr:
-    """A literal that no context has typed becomes text."""
-    return convert(node, VARCHAR, settings) if is_unknown(node) else node
+    """A literal that no context has typed becomes text. It remembers what it was: a row may be given types later."""
+    if not is_unknown(node):
+        return node
+    settled = convert(node, VARCHAR, settings)
+    if PARAMETER not in node.meta:
+        settled.meta[_UNTYPED] = node
+    return settled
+
+
+def _becomes(node: exp.Expr, target: SqlType, context: Context) -> bool:
+    """As `castable`, where literals in a row still take any type."""
+    cells = _row_cells(node)
+    if cells is None or target.kind is not Kind.STRUCT or len(cells) != len(target.fields):
+        return castable(type_of(node), target, context)
+    return all(
+        _UNTYPED in cell.meta or _becomes(cell, type_, context)
+        for cell, (_, type_) in zip(cells, target.fields, strict=True)
+    )
+
+
+def _row_cells(node: exp.Expr) -> list[exp.Expr] | None:
+    """The values of a ROW that stands here itself."""
+    if isinstance(node, exp.Anonymous) and node.this == "named_struct" and type_of(node).kind is Kind.STRUCT:
+        return list(node.expressions[1::2])
+    return None
 
 
 def common_type(types: Sequence[SqlType], what: str) -> SqlType:
@@ -257,6 +281,11 @@ def _interval(months: exp.Expr, days: exp.Expr, micros: exp.Expr) -> exp.Expr:
 
 def _struct(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings) -> exp.Expr:
     arguments: list[exp.Expr] = []
+    cells = _row_cells(node)
+    if cells is not None:
+        for cell, (name, type_) in zip(cells, target.fields, strict=True):
+            arguments += [text(name), convert(cell.meta.get(_UNTYPED, cell), type_, settings)]
+        return spark_cast(call(target, "named_struct", *arguments), target)
     for (name, type_), (new_name, new_type) in zip(source.fields, target.fields, strict=True):
         arguments += [text(new_name), convert(field(node.copy(), name, type_), new_type, settings)]
     made = call(target, "named_struct", *arguments)

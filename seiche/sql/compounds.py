@@ -6,12 +6,12 @@ from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, SyntaxError_, UndefinedColumn, UndefinedObject, WrongObjectType, nearest
 from seiche.sql import choices, operators
-from seiche.sql.binder import QUERY, Binder
+from seiche.sql.binder import QUERY, Binder, Clause
 from seiche.sql.calls import row_parts
 from seiche.sql.casts import convert
 from seiche.sql.functions import arrays, invoke, jsonb, spans
 from seiche.sql.literals import array_literal
-from seiche.sql.nodes import call, field, integer, is_unknown, text, type_of, typed
+from seiche.sql.nodes import call, field, integer, is_unknown, text, transform, type_of, typed, variable
 from seiche.types import JSONB, Kind, array_of, struct_of
 
 
@@ -54,6 +54,20 @@ def subscript(binder: Binder, node: exp.Bracket) -> exp.Expr:
     return arrays.element(inner, binder.bind(index), binder.settings)
 
 
+def transformed(binder: Binder, arguments: list[exp.Expr]) -> exp.Expr:
+    """`array_transform(array, |x| …)`: the function sees its element and nothing else."""
+    if len(arguments) != 2 or not isinstance(arguments[1], exp.Lambda) or len(arguments[1].expressions) != 1:
+        raise SyntaxError_("array_transform takes an array and a function of one element, as in |x| x + 1")
+    items, function = binder.bind(arguments[0]), arguments[1]
+    item = type_of(items).element
+    if item is None:
+        raise DatatypeMismatch(f"array_transform needs an array, not type {type_of(items)}")
+    given = variable("element", item)
+    inside = binder.surroundings.around([(function.expressions[0].name, given)])
+    body = binder.called(inside, Clause.FROM).settled(function.this)
+    return transform(items, given.name, body, array_of(type_of(body)))
+
+
 def row(binder: Binder, node: exp.Expr) -> exp.Expr:
     parts = [binder.settled(part) for part in node.expressions]
     fields = [(f"f{index}", type_of(part)) for index, part in enumerate(parts, start=1)]
@@ -75,7 +89,9 @@ def member(binder: Binder, node: exp.Dot) -> exp.Expr:
     if type_.kind is not Kind.STRUCT:
         raise WrongObjectType(f"column notation .{name} applied to type {type_}, which is not a composite type")
     raise UndefinedColumn(
-        f'column "{name}" not found in data type {type_}', hint=nearest(name, [n for n, _ in type_.fields])
+        f'column "{name}" not found in struct type',
+        detail=f"The type is {type_}.",
+        hint=nearest(name, [n for n, _ in type_.fields]),
     )
 
 

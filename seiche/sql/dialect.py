@@ -36,6 +36,8 @@ class Seiche(RisingWave):
         FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
         FUNCTION_PARSERS = {name: parser for name, parser in RisingWaveParser.FUNCTION_PARSERS.items() if name in _KEPT}
 
+        FUNCTION_PARSERS["TRIM"] = lambda self: self._parse_trimmed()
+
         # `->` takes json apart; it never starts a lambda.
         LAMBDAS = {token: parser for token, parser in RisingWaveParser.LAMBDAS.items() if token is not TokenType.ARROW}
 
@@ -62,6 +64,30 @@ class Seiche(RisingWave):
                 is_text = isinstance(gap, exp.Literal) and gap.is_string
                 order.set("session_gap", exp.Interval(this=gap) if is_text else gap)
             return partition, order
+
+        def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            """`|x| x + 1`, RisingWave's way to write a function of one element."""
+            if not self._match(TokenType.PIPE):
+                return super()._parse_lambda(alias)
+            names = self._parse_csv(self._parse_id_var)
+            if not self._match(TokenType.PIPE):
+                self.raise_error("Expected | after the names")
+            return exp.Lambda(this=self._parse_disjunction(), expressions=names)
+
+        def _parse_using_identifiers(self) -> list[exp.Expr]:
+            """Bare names: sqlglot would drop what a column is qualified with."""
+            return self._parse_wrapped_csv(self._parse_id_var)
+
+        def _parse_trimmed(self) -> exp.Trim:
+            """`TRIM([BOTH | LEADING | TRAILING] [[characters] FROM] text [, characters])`."""
+            index = self._index
+            position = self._prev.text.upper() if self._match_texts(self.TRIM_TYPES) else None
+            if not self._match(TokenType.FROM):
+                self._retreat(index)
+                return self._parse_trim()
+            this = self._parse_bitwise()
+            characters = self._parse_bitwise() if self._match(TokenType.COMMA) else None
+            return exp.Trim(this=this, position=position, expression=characters)
 
         def _parse_interval(
             self, require_interval: bool = True, parse_function_unit: bool = True

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidDefinition, SyntaxError_, UndefinedColumn
+from seiche.errors import FeatureNotSupported, InvalidDefinition, SyntaxError_, UndefinedColumn, UndefinedTable
 from seiche.sql import tables
 from seiche.sql.asof import asof_join
 from seiche.sql.binder import Clause
@@ -53,9 +53,29 @@ def _joins(
     binding: Binding, joins: Sequence[exp.Join], scope: Scope, tables_: Mapping[str, CommonTable]
 ) -> list[exp.Join]:
     made: list[exp.Join] = []
+    apart: frozenset[str] = frozenset()  # what stands before the last comma
     for join in joins:
+        if _is_comma(join):
+            apart = scope.refs
         made += _join(binding, join, scope, tables_)
+        if apart:
+            _refuse_references(made[-1].args.get("on"), apart, scope)
     return made
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not (join.kind or join.side or join.method or join.args.get("on") or join.args.get("using"))
+
+
+def _refuse_references(condition: exp.Expr | None, apart: frozenset[str], scope: Scope) -> None:
+    """A comma binds less than JOIN: the condition of a join sees nothing of what the comma parts from it."""
+    for column in condition.find_all(exp.Column) if condition is not None else ():
+        if column.table in apart:
+            name = next(variable.name for variable in scope.variables if variable.ref == column.table)
+            raise UndefinedTable(
+                f'invalid reference to FROM-clause entry for table "{name}"',
+                hint=f'There is an entry for table "{name}", but it cannot be referenced from this part of the query.',
+            )
 
 
 def _join(binding: Binding, join: exp.Join, scope: Scope, tables_: Mapping[str, CommonTable]) -> list[exp.Join]:
@@ -136,9 +156,9 @@ def _table(
     alias = node.args.get("alias") or (inner.args.get("alias") if lateral else None)
     match inner:
         case exp.Table() if isinstance(inner.this, exp.Func | exp.Dot):
-            made = _function(binding, inner.this, alias, scope, ordinality=bool(inner.args.get("ordinality")))
+            made = _function(binding, inner.this, alias, scope, tables_, ordinality=bool(inner.args.get("ordinality")))
         case exp.Func() if not isinstance(inner, exp.Unnest):
-            made = _function(binding, inner, alias, scope, ordinality=bool(node.args.get("ordinality")))
+            made = _function(binding, inner, alias, scope, tables_, ordinality=bool(node.args.get("ordinality")))
         case exp.Unnest():
             made = _unnest(binding, inner, alias, scope)
         case exp.Table():
@@ -266,7 +286,7 @@ def _unnest(binding: Binding, node: exp.Unnest, alias: exp.Expr | None, scope: S
     ordinal = offset.name if isinstance(offset, exp.Identifier) else "ordinality" if offset else None
     call = exp.Anonymous(this="unnest", expressions=list(node.expressions))
     return _function(
-        binding, call, alias or node.args.get("alias"), scope, ordinality=ordinal is not None, ordinal_name=ordinal
+        binding, call, alias or node.args.get("alias"), scope, {}, ordinality=ordinal is not None, ordinal_name=ordinal
     )
 
 
@@ -275,6 +295,7 @@ def _function(
     node: exp.Expr,
     alias: exp.Expr | None,
     scope: Scope,
+    tables_: Mapping[str, CommonTable],
     *,
     ordinality: bool,
     ordinal_name: str | None = None,
@@ -284,7 +305,7 @@ def _function(
         raise FeatureNotSupported(f"{node.sql('risingwave')} is not supported in FROM")
     name, arguments = found
     if name in ("tumble", "hop"):
-        return _time_window(binding, name, arguments, alias, scope)
+        return _time_window(binding, name, arguments, alias, scope, tables_)
     inside = Scope(scope.bind_subquery, parent=scope)
     binder = binding.expressions(inside, Clause.FROM)
     if is_function(name) or name in ("now", "current_date"):
@@ -310,15 +331,20 @@ def _function(
 
 
 def _time_window(
-    binding: Binding, name: str, arguments: list[exp.Expr], alias: exp.Expr | None, scope: Scope
+    binding: Binding,
+    name: str,
+    arguments: list[exp.Expr],
+    alias: exp.Expr | None,
+    scope: Scope,
+    tables_: Mapping[str, CommonTable],
 ) -> exp.Expr:
     """TUMBLE and HOP: the table's rows with the window, or windows, that each falls in."""
     source = arguments[0]
     inner = Scope(scope.bind_subquery)
     if isinstance(source, exp.Subquery):
-        table, _ = _table(binding, source, inner, {})
+        table, _ = _table(binding, source, inner, tables_)
     elif isinstance(source, exp.Column):
-        table = _relation(binding, exp.Table(this=source.this, db=source.args.get("table")), None, inner, {})
+        table = _relation(binding, exp.Table(this=source.this, db=source.args.get("table")), None, inner, tables_)
     else:
         raise SyntaxError_(f"the first argument of {name} must be a table")
     binder = binding.expressions(inner, Clause.FROM)
@@ -335,7 +361,7 @@ def _time_window(
         exploded, (entry,) = tables.rendered(tables.single(start), "start", windows)
         select.append("joins", exp.Join(this=lateral_table(derived_table(exploded, windows)), kind="CROSS"))
         start = entry.node
-    shown = alias.name if alias is not None and alias.name else name
+    shown = alias.name if alias is not None and alias.name else source.name
     ref = binding.ref(shown)
     entries = [
         Entry(column, typed(exp.column(unique, table=ref, quoted=True), type_of(node)), hidden)

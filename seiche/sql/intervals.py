@@ -108,6 +108,10 @@ def arithmetic(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings)
             return _at_time(left, right)
         case "+", Kind.TIME, Kind.DATE:
             return _at_time(right, left)
+        case "*" | "/", Kind.TIME, _ if type_of(right).is_number:
+            return arithmetic(symbol, convert(left, INTERVAL, settings), right, settings)
+        case "*", _, Kind.TIME if type_of(left).is_number:
+            return arithmetic(symbol, left, convert(right, INTERVAL, settings), settings)
         case "*", Kind.INTERVAL, _ if type_of(right).is_number:
             return scaled(left, right, settings)
         case "*", _, Kind.INTERVAL if type_of(left).is_number:

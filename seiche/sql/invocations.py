@@ -61,6 +61,8 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
                     default=arguments[2] if len(arguments) > 2 else None,
                 )
             )
+        case "array_transform":
+            return compounds.transformed(binder, arguments)
         case "make_interval":
             return _make_interval(binder, arguments)
     if is_aggregate(name) or (name in ORDERED and any(isinstance(a, exp.Order) for a in arguments)):

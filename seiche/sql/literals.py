@@ -76,7 +76,8 @@ def literal(value: str, type_: SqlType, settings: Settings) -> exp.Expr:
 
 
 def _invalid(value: str, type_: SqlType) -> InvalidText:
-    return InvalidText(f'invalid input syntax for type {bare_name(type_)}: "{value}"')
+    detail = "There is an invalid digit found in string." if type_.is_integer else None
+    return InvalidText(f'invalid input syntax for type {bare_name(type_)}: "{value}"', detail=detail)
 
 
 def bare_name(type_: SqlType) -> str:
@@ -296,7 +297,7 @@ _MICRO_UNITS |= dict.fromkeys(("minute", "min", "m"), 60 * MICROS_PER_SECOND)
 _MICRO_UNITS |= dict.fromkeys(("second", "sec", "s"), MICROS_PER_SECOND)
 _MICRO_UNITS |= dict.fromkeys(("millisecond", "msec", "ms"), 1000) | dict.fromkeys(("microsecond", "usec", "us"), 1)
 _PART = re.compile(
-    r"\s*(?:(?P<sign>[+-]?)(?P<hours>\d+):(?P<minutes>\d{1,2})(?::(?P<seconds>\d{1,2}(?:\.\d*)?))?"
+    r"\s*(?:(?P<sign>[+-]?)(?P<hours>\d+):(?P<minutes>\d{0,2})(?::(?P<seconds>\d{1,2}(?:\.\d*)?))?"
     r"|(?P<years>[+-]?\d+)-(?P<months>\d{1,2})"
     r"|(?P<amount>[+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*(?P<unit>[a-zA-Z]+)?)(?=\s|$|[+-]|\d)"
 )
@@ -316,7 +317,7 @@ def parse_interval(value: str, unit: str | None = None) -> tuple[int, int, int]:
             return int(part["y"] * 12 + part["mo"]), int(part["w"] * 7 + part["d"]), int(clock * MICROS_PER_SECOND)
     ago = body.lower().endswith("ago")
     body = body[:-3].strip() if ago else body
-    body = body.removeprefix("@").strip()
+    body = re.sub(r"([+-])\s+", r"\1", body.removeprefix("@").strip())  # a sign may stand apart from its number
     months, days, micros = Decimal(0), Decimal(0), Decimal(0)
     position = 0
     while position < len(body):
@@ -325,7 +326,7 @@ def parse_interval(value: str, unit: str | None = None) -> tuple[int, int, int]:
             raise InvalidText(f'invalid input syntax for type interval: "{value}"')
         position = found.end()
         if found["hours"] is not None:
-            clock = (int(found["hours"]) * 60 + int(found["minutes"])) * 60 + Decimal(found["seconds"] or 0)
+            clock = (int(found["hours"]) * 60 + int(found["minutes"] or 0)) * 60 + Decimal(found["seconds"] or 0)
             micros += clock * MICROS_PER_SECOND * (-1 if found["sign"] == "-" else 1)
         elif found["years"] is not None:
             total = abs(int(found["years"])) * 12 + int(found["months"])

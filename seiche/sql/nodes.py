@@ -165,11 +165,12 @@ def case(type_: SqlType, branches: Sequence[tuple[exp.Expr, exp.Expr]], default:
     return typed(exp.Case(ifs=ifs, default=default), type_)
 
 
-def guarded(value: exp.Expr, bad: exp.Expr, message: str, settings: Settings) -> exp.Expr:
+def guarded(value: exp.Expr, bad: exp.Expr, message: str | exp.Expr, settings: Settings) -> exp.Expr:
     """The value, except where `bad` holds: there the strict form raises `message`, the tolerant one is NULL."""
     type_ = type_of(value)
     if settings.strict:
-        raised = typed(exp.Anonymous(this="raise_error", expressions=[text(message)]), type_)
+        told = text(message) if isinstance(message, str) else message
+        raised = typed(exp.Anonymous(this="raise_error", expressions=[told]), type_)
         return case(type_, [(bad, spark_cast(raised, type_))], value)
     return fallible(case(type_, [(negation(bad), value)]))
 

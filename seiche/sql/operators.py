@@ -368,6 +368,10 @@ def concatenate(left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr
     return call(VARCHAR, "concat", to_text(left, settings), to_text(right, settings))
 
 
+def _dimensions(type_: SqlType) -> int:
+    return 1 + _dimensions(type_.element) if type_.element is not None else 0
+
+
 def _array_concatenate(left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr:
     a, b = type_of(left), type_of(right)
 
@@ -380,6 +384,10 @@ def _array_concatenate(left: exp.Expr, right: exp.Expr, settings: Settings) -> e
         return call(array_of(type_of(node)), "array", node)
 
     left, right = as_array(left, b), as_array(right, a)
+    if _dimensions(type_of(left)) + 1 == _dimensions(type_of(right)):  # an array before arrays is one of them
+        left = call(array_of(type_of(left)), "array", left)
+    elif _dimensions(type_of(left)) == _dimensions(type_of(right)) + 1:
+        right = call(array_of(type_of(right)), "array", right)
     type_ = common_type([type_of(left), type_of(right)], "||")
     left, right = convert(left, type_, settings), convert(right, type_, settings)
     joined = call(type_, "concat", left, right)

@@ -45,7 +45,7 @@ OPERATORS: dict[str, str] = {
 }
 SYNTAX = (
     "CASE COALESCE NULLIF GREATEST LEAST CAST :: EXTRACT ROW ARRAY EXISTS now() current_timestamp current_date "
-    "localtimestamp localtime current_time proctime() current_user"
+    "localtimestamp localtime current_time proctime() current_user array_transform"
 ).split(" ")
 TIME_WINDOWS = ("tumble(table, column, size [, offset])", "hop(table, column, hop, size [, offset])")
 VOLATILE = ("random", "gen_random_uuid")

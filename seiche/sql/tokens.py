@@ -19,7 +19,7 @@ from typing import ClassVar
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from seiche.errors import StatementTooComplex, SyntaxError_
+from seiche.errors import InvalidText, StatementTooComplex, SyntaxError_
 from seiche.sql.dialect import Seiche
 
 _PIECE = re.compile(
@@ -182,7 +182,7 @@ def tokenize(text: str) -> list[Token]:
             kind = TokenType.STRING
         elif kind is TokenType.UNICODE_STRING:
             kind, value = TokenType.STRING, _unescape_unicode(source[3:-1], token.start + 3)
-        elif source in _FOREIGN_SYMBOLS or kind in (TokenType.UNKNOWN, TokenType.BLOCK_START, TokenType.BLOCK_END):
+        elif source in _FOREIGN_SYMBOLS or kind in (TokenType.BLOCK_START, TokenType.BLOCK_END):
             raise syntax_error(text, token)
         last = tokens[-1] if tokens else None
         after_number = last is not None and last.token_type is TokenType.NUMBER and last.end + 1 == token.start
@@ -214,16 +214,19 @@ def _with_plain_parameters(text: str, starts: Sequence[int]) -> str:
     return "".join((*pieces, text[at:]))
 
 
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))|''", re.DOTALL)
+_BYTE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2}))")
+_ESCAPE = re.compile(
+    r"((?:\\(?:[0-7]{1,3}|x[0-9a-fA-F]{1,2}))+)|\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))|''", re.DOTALL
+)
 _ESCAPED_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _UNICODE_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|(\\)|(.?))|''", re.DOTALL)
 
 
 def _unescape(body: str, start: int) -> str:
     def replace(match: re.Match[str]) -> str:
-        octal, hexadecimal, short, long, letter = match.groups()
-        if octal or hexadecimal:
-            return chr(int(octal, 8) & 0xFF if octal else int(hexadecimal, 16))
+        codes, short, long, letter = match.groups()
+        if codes:
+            return _text_of_bytes(codes, start + match.start())
         if short or long:
             return _character(int(short or long, 16), start + match.start())
         if letter in ("u", "U"):
@@ -235,6 +238,22 @@ def _unescape(body: str, start: int) -> str:
         return "'" if letter is None else _ESCAPED_LETTERS.get(letter, letter)
 
     return _joined_surrogates(_ESCAPE.sub(replace, body), start)
+
+
+def _text_of_bytes(codes: str, offset: int) -> str:
+    """The characters that escaped bytes spell in UTF-8."""
+    spelled = bytes(int(octal, 8) & 0xFF if octal else int(digits, 16) for octal, digits in _BYTE.findall(codes))
+    try:
+        text = spelled.decode()
+    except UnicodeDecodeError as cause:
+        raise _not_text(spelled[cause.start : cause.start + 1], offset) from cause
+    if "\0" in text:
+        raise _not_text(b"\0", offset)
+    return text
+
+
+def _not_text(wrong: bytes, offset: int) -> InvalidText:
+    return InvalidText(f'invalid byte sequence for encoding "UTF8": 0x{wrong.hex()}', position=offset + 1)
 
 
 def _unescape_unicode(body: str, start: int) -> str:

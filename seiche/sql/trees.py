@@ -61,7 +61,6 @@ _FOREIGN_NODES: tuple[type[exp.Expr], ...] = (
     exp.Sort,
     exp.Connect,
     exp.Placeholder,
-    exp.Lambda,
     exp.Insert,
     exp.Update,
     exp.Delete,

@@ -49,6 +49,9 @@ def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
     if found is None:
         raise WrongObjectType("OVER specified, but the expression is not a window function nor an aggregate function")
     name, arguments = found
+    if any(isinstance(each, exp.IgnoreNulls | exp.RespectNulls) for each in arguments):  # said inside the parentheses
+        ignore_nulls = any(isinstance(each, exp.IgnoreNulls) for each in arguments)
+        arguments = [e.this if isinstance(e, exp.IgnoreNulls | exp.RespectNulls) else e for e in arguments]
 
     unframed = spec is None or name in RANKING or name in ("lag", "lead")
 

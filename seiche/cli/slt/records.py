@@ -212,7 +212,7 @@ def _read(path: Path, above: tuple[Path, ...]) -> Iterator[Record]:
         if not isinstance(record, Include):
             yield record
             continue
-        found = sorted(glob.glob(str(path.parent / record.pattern)))
+        found = sorted(glob.glob(str(path.parent / record.pattern), recursive=True))
         if not found:
             raise InvalidParameter(f'{record.place}: no file matches "{record.pattern}"')
         for each in found:
@@ -355,17 +355,20 @@ class _Parser:
     # --- lines ---------------------------------------------------------------------------------------
 
     def _sql(self, place: Place) -> tuple[str, bool]:
-        """The lines up to a blank one or the delimiter, and whether it was the delimiter."""
+        """The lines up to a blank one or the delimiter, and whether it was the delimiter.
+
+        The first line belongs to it even where it is blank.
+        """
         taken: list[str] = []
         delimited = False
         while self._next < len(self._lines):
             line = self._lines[self._next]
             self._next += 1
             delimited = line.strip() == DELIMITER
-            if delimited or not line:
+            if delimited or (not line and taken):
                 break
             taken.append(line)
-        if not taken:
+        if not any(taken):
             raise _wrong(place, "the directive has no text below it")
         return "\n".join(taken), delimited
 

@@ -62,16 +62,12 @@ def part(node: exp.Expr, low: exp.Expr | None, high: exp.Expr | None, settings: 
 def _array_length(arguments: Nodes, settings: Settings) -> exp.Expr:
     """NULL for an empty array, as for a dimension that it does not have."""
     node, dimension = arguments
-    size = call(INTEGER, "nullif", call(INTEGER, "size", node), integer(0))
-    conditions = [(equal(dimension, integer(1)), size)]
-    if element_type(node).kind is Kind.ARRAY:
-        inner = call(
-            INTEGER,
-            "nullif",
-            call(INTEGER, "size", call(element_type(node), "get", node.copy(), integer(0))),
-            integer(0),
-        )
-        conditions.append((equal(dimension.copy(), integer(2)), inner))
+    conditions: list[tuple[exp.Expr, exp.Expr]] = []
+    current = node
+    while type_of(current).kind is Kind.ARRAY:
+        size = call(INTEGER, "nullif", call(INTEGER, "size", current.copy()), integer(0))
+        conditions.append((equal(dimension.copy(), integer(len(conditions) + 1)), size))
+        current = call(element_type(current), "get", current.copy(), integer(0))
     return case(INTEGER, conditions)
 
 
@@ -201,7 +197,7 @@ def _array_replace(arguments: Nodes, settings: Settings) -> exp.Expr:
     return transform(node, "x", body, type_of(node))
 
 
-@function("array_to_string", takes=[Any_.ARRAY, VARCHAR, VARCHAR], optional=1)
+@function("array_to_string", "array_join", takes=[Any_.ARRAY, VARCHAR, VARCHAR], optional=1)
 def _array_to_string(arguments: Nodes, settings: Settings) -> exp.Expr:
     node = arguments[0]
     while element_type(node).kind is Kind.ARRAY:
@@ -279,6 +275,11 @@ def overlaps(node: exp.Expr, other: exp.Expr, settings: Settings) -> exp.Expr:
     type_ = common_type([type_of(node), type_of(other)], "&&")
     present = [call(type_, "array_compact", convert(each, type_, settings)) for each in (node, other)]
     return call(BOOLEAN, "arrays_overlap", *present)
+
+
+@function("array_overlaps", "array_is_overlap", "array_is_intersect", takes=[Any_.ARRAY, Any_.ARRAY])
+def _array_overlaps(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return overlaps(arguments[0], arguments[1], settings)
 
 
 def quantified(kind: type[exp.Binary], node: exp.Expr, array: exp.Expr, settings: Settings, *, every: bool) -> exp.Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from seiche.errors import InvalidParameter
+from seiche.sql.casts import to_text
 from seiche.sql.functions.registry import Maker, function
 from seiche.sql.functions.strings import constant_text
 from seiche.sql.nodes import (
@@ -85,6 +86,11 @@ def _escaped(node: exp.Expr) -> exp.Expr:
         call(VARCHAR, "chr", spark_cast(_number(pair), BIGINT)),
     )
     return _joined(transform(_pairs(node), "x", shown, array_of(VARCHAR)))
+
+
+@function("reverse", takes=[BYTEA])
+def _reverse(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return call(BYTEA, "unhex", _joined(call(array_of(VARCHAR), "reverse", _pairs(arguments[0]))))
 
 
 @function("decode", takes=[VARCHAR, VARCHAR])
@@ -227,6 +233,15 @@ def _outside(index: exp.Expr, size: exp.Expr) -> exp.Expr:
     return disjunction([comparison(exp.LT, index.copy(), integer(0)), comparison(exp.GTE, index.copy(), size)])
 
 
+def _within(value: exp.Expr, index: exp.Expr, size: exp.Expr, settings: Settings) -> exp.Expr:
+    """The value where the index lies inside; else PostgreSQL's words, with the numbers."""
+    last = to_text(binary(exp.Sub, INTEGER, size.copy(), integer(1)), settings)
+    told = call(
+        VARCHAR, "concat", text("index "), to_text(index.copy(), settings), text(" out of valid range, 0.."), last
+    )
+    return guarded(value, _outside(index, size), told, settings)
+
+
 def _byte(node: exp.Expr, index: exp.Expr) -> exp.Expr:
     after = binary(exp.Add, INTEGER, index, integer(1))
     return _number(_hex(call(BYTEA, "substr", node, after, integer(1))))
@@ -244,14 +259,14 @@ def _size(node: exp.Expr) -> exp.Expr:
 @function("get_byte", takes=[BYTEA, INTEGER])
 def _get_byte(arguments: Nodes, settings: Settings) -> exp.Expr:
     node, index = arguments
-    return guarded(_byte(node.copy(), index.copy()), _outside(index, _size(node)), "index out of valid range", settings)
+    return _within(_byte(node.copy(), index.copy()), index, _size(node), settings)
 
 
 @function("set_byte", takes=[BYTEA, INTEGER, INTEGER])
 def _set_byte(arguments: Nodes, settings: Settings) -> exp.Expr:
     node, index, value = arguments
     made = _with_byte(node.copy(), index.copy(), value)
-    return guarded(made, _outside(index, _size(node)), "index out of valid range", settings)
+    return _within(made, index, _size(node), settings)
 
 
 def _bit_place(index: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
@@ -266,7 +281,7 @@ def _get_bit(arguments: Nodes, settings: Settings) -> exp.Expr:
     byte, place = _bit_place(index)
     bit = binary(exp.BitwiseAnd, INTEGER, call(INTEGER, "shiftright", _byte(node.copy(), byte), place), integer(1))
     bits = binary(exp.Mul, INTEGER, _size(node), integer(8))
-    return guarded(bit, _outside(index, bits), "index out of valid range", settings)
+    return _within(bit, index, bits, settings)
 
 
 @function("set_bit", takes=[BYTEA, BIGINT, INTEGER])
@@ -278,13 +293,11 @@ def _set_bit(arguments: Nodes, settings: Settings) -> exp.Expr:
     changed = binary(exp.BitwiseOr, INTEGER, cleared, call(INTEGER, "shiftleft", value, place.copy()))
     made = _with_byte(node.copy(), byte.copy(), changed)
     bits = binary(exp.Mul, INTEGER, _size(node), integer(8))
-    bad = disjunction(
-        [
-            _outside(index, bits),
-            negation(typed(exp.In(this=value.copy(), expressions=[integer(0), integer(1)]), BOOLEAN)),
-        ]
+    not_a_bit = negation(typed(exp.In(this=value.copy(), expressions=[integer(0), integer(1)]), BOOLEAN))
+    told = call(
+        VARCHAR, "concat", text("value "), to_text(value.copy(), settings), text(" is invalid, new bit must be 0 or 1")
     )
-    return guarded(made, bad, "index or value out of valid range", settings)
+    return guarded(_within(made, index, bits, settings), not_a_bit, told, settings)
 
 
 @function("bit_count", takes=[BYTEA])

@@ -210,6 +210,14 @@ for _name in "cbrt exp sin cos tan cot asin acos atan sinh cosh tanh asinh acosh
 _of_double("atan2", "atan2", 2)
 
 
+@function("coth", takes=[DOUBLE])
+def _coth(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """Of zero it is infinite, with the sign of the zero that Spark does not keep."""
+    hyperbolic = call(DOUBLE, "tanh", arguments[0])
+    pole = equal(arguments[0].copy(), integer(0))
+    return case(DOUBLE, [(pole, spark_cast(text("Infinity"), DOUBLE))], binary(exp.Div, DOUBLE, integer(1), hyperbolic))
+
+
 @function("pi")
 def _pi(arguments: Nodes, settings: Settings) -> exp.Expr:
     return call(DOUBLE, "pi")

@@ -70,7 +70,9 @@ def _substring(arguments: Nodes, settings: Settings) -> exp.Expr:
     """Positions before the first count against the length."""
     node, start, *rest = arguments
     if not rest:
-        return call(VARCHAR, "substr", node, call(INTEGER, "greatest", start, integer(1)))
+        # greatest() would pass over a NULL.
+        begin = case(INTEGER, [(comparison(exp.LT, start, integer(1)), integer(1))], start.copy())
+        return call(VARCHAR, "substr", node, begin)
     length = rest[0]
     first, size = constant_integer(start), constant_integer(length)
     if size is not None and size < 0:
@@ -79,13 +81,9 @@ def _substring(arguments: Nodes, settings: Settings) -> exp.Expr:
         return call(VARCHAR, "substr", node, integer(max(first, 1)), integer(max(0, min(size, size + first - 1))))
     end = binary(exp.Add, INTEGER, start, length)
     begin = call(INTEGER, "greatest", start.copy(), integer(1))
-    return call(
-        VARCHAR,
-        "substr",
-        node,
-        begin,
-        call(INTEGER, "greatest", binary(exp.Sub, INTEGER, end, begin.copy()), integer(0)),
-    )
+    size_left = call(INTEGER, "greatest", binary(exp.Sub, INTEGER, end, begin.copy()), integer(0))
+    known = conjunction([not_null(start.copy()), not_null(length.copy())])
+    return case(VARCHAR, [(known, call(VARCHAR, "substr", node, begin, size_left))])
 
 
 @function("overlay", takes=[VARCHAR, VARCHAR, INTEGER, INTEGER], optional=1)
@@ -163,7 +161,7 @@ def _initcap(arguments: Nodes, settings: Settings) -> exp.Expr:
     return call(VARCHAR, "regexp_replace", capitalised, text(r"([^\p{L}\p{N}]) "), text("$1"))
 
 
-@function("concat", takes=[Any_.VALUE], variadic=True)
+@function("concat", takes=[Any_.VALUE, Any_.VALUE], variadic=True)
 def _concat(arguments: Nodes, settings: Settings) -> exp.Expr:
     """NULLs are skipped."""
     return call(VARCHAR, "concat_ws", text(""), *(_shown(a, settings) for a in arguments))

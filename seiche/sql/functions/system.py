@@ -8,8 +8,22 @@ from __future__ import annotations
 from sqlglot import exp
 
 from seiche.sql.functions.registry import Any_, Maker, function
-from seiche.sql.nodes import Settings, binary, call, case, integer, is_null, not_null, null, text, type_of, typed
-from seiche.types import INTEGER, VARCHAR
+from seiche.sql.nodes import (
+    Settings,
+    binary,
+    call,
+    case,
+    comparison,
+    equal,
+    integer,
+    is_null,
+    not_null,
+    null,
+    text,
+    type_of,
+    typed,
+)
+from seiche.types import BOOLEAN, INTEGER, VARCHAR
 
 Nodes = list[exp.Expr]
 
@@ -46,6 +60,16 @@ def _pg_typeof(arguments: Nodes, settings: Settings) -> exp.Expr:
 @function("gen_random_uuid")
 def _uuid(arguments: Nodes, settings: Settings) -> exp.Expr:
     return typed(call(VARCHAR, "uuid"), VARCHAR)
+
+
+@function("booleq", takes=[BOOLEAN, BOOLEAN])
+def _booleq(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return equal(arguments[0], arguments[1])
+
+
+@function("boolne", takes=[BOOLEAN, BOOLEAN])
+def _boolne(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return comparison(exp.NEQ, arguments[0], arguments[1])
 
 
 def _counted(*, missing: bool) -> Maker:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import zoneinfo
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported, InvalidParameter
 from seiche.sql import intervals
 from seiche.sql.casts import convert, instant, local_time, micros_of
-from seiche.sql.functions.registry import Any_, function, undefined
+from seiche.sql.functions.registry import Any_, Maker, function, undefined
 from seiche.sql.literals import MICROS_PER_DAY, interval_constant
 from seiche.sql.nodes import (
     Settings,
@@ -21,7 +23,9 @@ from seiche.sql.nodes import (
     call,
     case,
     checked_cast,
+    guarded,
     integer,
+    negation,
     not_null,
     spark_cast,
     text,
@@ -262,7 +266,42 @@ def _moment(node: exp.Expr, settings: Settings) -> exp.Expr:
 _SPARK_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 
+_SPANS = ("year", "quarter", "month", "day", "hour", "minute", "second", "milliseconds", "microseconds",
+          "decade", "century", "millennium")  # fmt: skip
+
+
+def _by_unit(units: Sequence[str], gives: SqlType) -> Callable[[Maker], Maker]:
+    """For a unit that is no constant: each that there is becomes an arm of a CASE."""
+
+    def of(make: Maker) -> Maker:
+        def made(arguments: Nodes, settings: Settings) -> exp.Expr:
+            unit, *rest = arguments
+            if isinstance(unit, exp.Literal):
+                return make(arguments, settings)
+            given = call(VARCHAR, "lower", unit)
+            arms = [
+                (_among(given, _spellings(each)), make([text(each), *(part.copy() for part in rest)], settings))
+                for each in units
+            ]
+            known = _among(given, [word for each in units for word in _spellings(each)])
+            told = call(VARCHAR, "concat", text('unit "'), given.copy(), text(f'" not recognized for type {gives}'))
+            return guarded(case(gives, arms), negation(known), told, settings)
+
+        return made
+
+    return of
+
+
+def _spellings(unit: str) -> list[str]:
+    return [unit, *(word for word, meant in _UNITS.items() if meant == unit and word != unit)]
+
+
+def _among(node: exp.Expr, words: Sequence[str]) -> exp.Expr:
+    return typed(exp.In(this=node.copy(), expressions=[text(word) for word in words]), BOOLEAN)
+
+
 @function("date_trunc", takes=[VARCHAR, INTERVAL])
+@_by_unit(_SPANS, INTERVAL)
 def _trunc_interval(arguments: Nodes, settings: Settings) -> exp.Expr:
     unit, node = _unit(arguments[0], "date_trunc"), arguments[1]
     months, days, micros = intervals.months_of(node), intervals.days_of(node), intervals.micros_in(node)
@@ -281,15 +320,26 @@ def _trunc_interval(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 
 @function("date_trunc", takes=[VARCHAR, TIMESTAMPTZ, VARCHAR], optional=1)
+@_by_unit((*_SPANS, "week"), TIMESTAMPTZ)
 def _trunc_timestamptz(arguments: Nodes, settings: Settings) -> exp.Expr:
-    zone = arguments[2] if len(arguments) > 2 else text(settings.timezone)
-    local = _truncated(_unit(arguments[0], "date_trunc"), local_time(arguments[1], zone), TIMESTAMPTZ)
-    return instant(local, zone.copy())
+    zone = zone_name(arguments[2]) if len(arguments) > 2 else text(settings.timezone)
+    node, unit = arguments[1], _unit(arguments[0], "date_trunc")
+    local = local_time(node.copy(), zone)
+    cut = _truncated(unit, local, TIMESTAMPTZ)
+    if unit not in _WITHIN_A_DAY or zone == text("UTC"):
+        return instant(cut, zone.copy())
+    # Where clocks show an hour twice, the moment stays in its own one: what is cut off is taken from it.
+    rest = binary(exp.Sub, BIGINT, micros_of(cut), micros_of(local.copy()))
+    return call(TIMESTAMPTZ, "timestampadd", exp.var("MICROSECOND"), rest, node)
 
 
 @function("date_trunc", takes=[VARCHAR, TIMESTAMP])
+@_by_unit((*_SPANS, "week"), TIMESTAMP)
 def _trunc_timestamp(arguments: Nodes, settings: Settings) -> exp.Expr:
     return _truncated(_unit(arguments[0], "date_trunc"), arguments[1], TIMESTAMP)
+
+
+_WITHIN_A_DAY = frozenset(("hour", "minute", "second", "milliseconds", "microseconds"))
 
 
 def _truncated(unit: str, node: exp.Expr, type_: SqlType) -> exp.Expr:
@@ -420,7 +470,14 @@ def zone_name(node: exp.Expr) -> exp.Expr:
     """A zone that is an offset counts west of Greenwich, as POSIX does; Spark counts east."""
     if isinstance(node, exp.Literal) and (found := re.fullmatch(r"([+-])(\d{1,2})(?::?(\d{2}))?", node.this.strip())):
         return text(f"{'-' if found[1] == '+' else '+'}{int(found[2]):02d}:{found[3] or '00'}")
+    if isinstance(node, exp.Literal):  # names are known in any case of their letters
+        return text(_zones().get(node.this.strip().lower(), node.this))
     return node
+
+
+@cache
+def _zones() -> dict[str, str]:
+    return {name.lower(): name for name in zoneinfo.available_timezones()}
 
 
 def _offset_zone(node: exp.Expr) -> exp.Expr:
@@ -454,6 +511,7 @@ def _timezone_back(arguments: Nodes, settings: Settings) -> exp.Expr:
     return local_time(arguments[1], zone_name(arguments[0]))
 
 
+@function("date", takes=[VARCHAR])
 @function("date", takes=[TIMESTAMPTZ])
 def _date(arguments: Nodes, settings: Settings) -> exp.Expr:
     return convert(arguments[0], DATE, settings)

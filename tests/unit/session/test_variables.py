@@ -32,7 +32,10 @@ def test_names_are_folded_and_have_aliases(name: str) -> None:
     assert find(name).name == "timezone"
 
 
-@pytest.mark.parametrize(("text", "value"), [("on", True), ("TRUE", True), ("1", True), ("Off", False), ("0", False)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("on", True), ("TRUE", True), ("1", True), ("t", True), ("yes", True), ("Off", False), ("0", False), ("n", False)],
+)
 def test_a_boolean_is_understood_in_every_spelling(text: str, value: bool) -> None:
     assert Variables().with_value("rw_implicit_flush", text).is_on("rw_implicit_flush") is value
 
@@ -96,3 +99,20 @@ def test_every_default_passes_its_own_check() -> None:
     for variable in VARIABLES.values():
         assert variable.check(variable.default) == variable.default
         assert variable.meaning
+
+
+@pytest.mark.parametrize("name", ["rw_implicit_flush", "RW_IMPLICIT_FLUSH", "implicit_flush"])
+def test_names_of_risingwave_are_known_with_and_without_their_prefix(name: str) -> None:
+    assert Variables().with_value(name, "on").is_on("rw_implicit_flush")
+    assert find("rw_streaming_enable_delta_join") is find("streaming_enable_delta_join")
+
+
+@pytest.mark.parametrize(("text", "value"), [("250", 250), ("250ms", 250), ("2s", 2000), ("1.5 min", 90_000)])
+def test_a_timeout_has_a_unit_or_counts_milliseconds(text: str, value: int) -> None:
+    assert Variables().with_value("statement_timeout", text).integer("statement_timeout") == value
+
+
+def test_a_timeout_of_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="statement_timeout") as refused:
+        Variables().with_value("statement_timeout", "2 tides")
+    assert "min" in (refused.value.hint or "")

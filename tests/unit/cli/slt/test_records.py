@@ -24,6 +24,10 @@ def test_a_statement_runs_to_the_next_blank_line() -> None:
     assert str(record.place) == "harbour.slt:3"
 
 
+def test_a_blank_first_line_belongs_to_the_statement() -> None:
+    assert one("statement ok\n\nDROP TABLE ships\n").sql.strip() == "DROP TABLE ships"
+
+
 def test_a_query_has_lines_below_its_delimiter() -> None:
     record = one("query IT rowsort first\nSELECT *\nFROM ships\n----\n1 Aurora\n2 NULL\n")
     assert record.sql == "SELECT *\nFROM ships"
@@ -135,6 +139,14 @@ def test_included_files_stand_in_place_of_their_include(tmp_path: Path) -> None:
     assert [record.sql for record in found] == ["SELECT 'a'", "SELECT 'b'", "SELECT 'main'"]
     assert [len(record.conditions) for record in found] == [1, 1, 0]
     assert found[0].place.file.endswith("a.part")
+
+
+def test_two_stars_of_an_include_go_through_all_folders_below(tmp_path: Path) -> None:
+    (tmp_path / "quays" / "north").mkdir(parents=True)
+    for place in ("quays", "quays/north"):
+        (tmp_path / place / "berths.slt").write_text("statement ok\nFLUSH\n")
+    (tmp_path / "all.slt").write_text("include ./quays/**/*.slt\n")
+    assert len(read_file(tmp_path / "all.slt")) == 2
 
 
 def test_a_file_that_includes_itself_or_nothing_is_an_error(tmp_path: Path) -> None:

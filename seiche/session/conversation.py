@@ -1,0 +1,115 @@
+"""What the statements of a session change for those after them: variables, cursors, prepared statements and the
+transaction block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from seiche.errors import TransactionState
+from seiche.session.cursors import Cursors
+from seiche.session.database import Database
+from seiche.session.prepared import PreparedStatements
+from seiche.session.result import Result
+from seiche.session.transaction import Transaction, without_local
+from seiche.session.variables import Variables, find
+from seiche.sql import statements as ast
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Ended by `close`, which rolls an open transaction back."""
+
+    database: Database
+    note: Callable[[str], None]
+    variables: Variables = field(default_factory=Variables)
+    cursors: Cursors = field(default_factory=Cursors)
+    prepared: PreparedStatements = field(default_factory=PreparedStatements)
+    transaction: Transaction | None = None
+    read_only: bool = False
+
+    @property
+    def status(self) -> str:
+        """I outside a transaction block, T inside one, E inside one that has failed; as PostgreSQL spells it."""
+        if self.transaction is None:
+            return "I"
+        return "E" if self.transaction.failed else "T"
+
+    def fail(self) -> None:
+        """A statement failed, and the transaction around it with it."""
+        if self.transaction is not None:
+            self.transaction.failed = True
+
+    def refuse_if_failed(self, statement: ast.Statement) -> None:
+        ends = isinstance(statement, ast.Commit | ast.Rollback | ast.RollbackTo)
+        if self.status == "E" and not ends:
+            raise TransactionState(
+                "current transaction is aborted, commands ignored until end of transaction block",
+                sqlstate="25P02",
+                hint="ROLLBACK ends it.",
+            )
+
+    def close(self) -> None:
+        self.cursors.close(None)
+        if self.transaction is not None:
+            self.transaction.close()
+            self.transaction = None
+
+    def block(self, statement: ast.Begin | ast.Commit | ast.Rollback, stop_if_told: Callable[[], None]) -> Result:
+        transaction = self.transaction
+        match statement:
+            case ast.Begin(read_only):
+                if transaction is not None:
+                    self.note("there is already a transaction in progress")
+                else:
+                    self.transaction = Transaction(self.database, self.variables, read_only or self.read_only)
+                return Result("BEGIN")
+            case ast.Commit() if transaction is not None and not transaction.failed:
+                self.transaction = None
+                self.cursors.end_transaction()
+                self.variables = without_local(self.variables, transaction.local.items())
+                transaction.commit(stop_if_told)
+                return Result("COMMIT")
+            case _:
+                if transaction is None:
+                    self.note("there is no transaction in progress")
+                    return Result("COMMIT" if isinstance(statement, ast.Commit) else "ROLLBACK")
+                self.transaction = None
+                self.cursors.end_transaction()
+                self.variables = transaction.variables
+                transaction.close()
+                return Result("ROLLBACK")
+
+    def savepoint(self, statement: ast.Savepoint | ast.ReleaseSavepoint | ast.RollbackTo) -> Result:
+        transaction = self.transaction
+        if transaction is None:
+            words = {ast.Savepoint: "SAVEPOINT", ast.ReleaseSavepoint: "RELEASE SAVEPOINT"}
+            verb = words.get(type(statement), "ROLLBACK TO SAVEPOINT")
+            raise TransactionState(f"{verb} can only be used in transaction blocks", sqlstate="25P01")
+        match statement:
+            case ast.Savepoint(name):
+                transaction.savepoint(name, self.variables)
+                return Result("SAVEPOINT")
+            case ast.ReleaseSavepoint(name):
+                transaction.release(name)
+                return Result("RELEASE")
+            case ast.RollbackTo(name):
+                self.variables = transaction.rollback_to(name)
+                return Result("ROLLBACK")
+
+    def set_transaction(self, statement: ast.SetTransaction) -> Result:
+        if statement.read_only is not None and statement.session:
+            self.read_only = statement.read_only
+        elif statement.read_only is not None and self.transaction is not None:
+            self.transaction.read_only = statement.read_only
+        return Result("SET")
+
+    def set(self, statement: ast.SetVariable) -> Result:
+        if statement.local:
+            if self.transaction is None:
+                self.note("SET LOCAL can only be used in transaction blocks")
+                return Result("SET_VARIABLE")
+            name = find(statement.name).name
+            self.transaction.local.setdefault(name, self.variables.values.get(name))
+        self.variables = self.variables.with_value(statement.name, statement.value)
+        return Result("SET_VARIABLE")

@@ -1,0 +1,102 @@
+"""Creation that takes its time: a view is waited for, its progress told, and what failed leaves nothing behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from seiche.catalog.objects import ObjectKind, ObjectStatus
+from seiche.errors import SeicheError, UndefinedObject
+from seiche.session import show
+from seiche.session.create_index import IndexDefinitions
+from seiche.session.database import Database
+from seiche.session.definitions import Definitions
+from seiche.session.drops import Drops
+from seiche.session.result import Result
+from seiche.session.variables import Variables
+from seiche.session.views import ViewDefinitions
+from seiche.session.work import Work
+from seiche.sql import statements as ast
+from seiche.stream.backfill.protocol import Backfill
+from seiche.types import VARCHAR
+
+NOTICE_SECONDS = 1.0
+
+
+class Creation:
+    """Creates and waits for one session. `tell` reaches the client while the statement runs."""
+
+    def __init__(
+        self,
+        database: Database,
+        variables: Variables,
+        definitions: Callable[[], Definitions],
+        work: Work,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._database = database
+        self._variables = variables
+        self._definitions = definitions
+        self._work = work
+        self._tell = tell
+
+    def create_materialized_view(self, statement: ast.CreateMaterializedView, text: str) -> str | None:
+        """Creates the view and, unless it is created in the background, waits for it. Returns a notice."""
+        return self._built(*ViewDefinitions(self._definitions()).create_materialized_view(statement, text))
+
+    def create_index(self, statement: ast.CreateIndex) -> str | None:
+        """As `create_materialized_view`, for an index."""
+        return self._built(*IndexDefinitions(self._definitions()).create_index(statement))
+
+    def _built(self, backfill: Backfill | None, notice: str | None) -> str | None:
+        if backfill is None or self._variables.is_on("background_ddl"):
+            return notice
+        try:
+            self._wait_for(backfill)
+        except SeicheError:
+            self._abandon(backfill)
+            raise
+        return notice
+
+    def _wait_for(self, backfill: Backfill) -> None:
+        """Waits for a view, and tells how far it is every now and then."""
+        told, due = "", time.monotonic() + NOTICE_SECONDS
+
+        def tell() -> None:
+            nonlocal told, due
+            progress = self._database.jobs.progress(backfill.job.id)
+            if time.monotonic() >= due and progress is not None and progress != told:
+                told, due = progress, time.monotonic() + NOTICE_SECONDS
+                self._tell(f'creation of "{backfill.job.name}": {progress}')
+
+        self._work.wait_telling(backfill.done, tell)
+
+    def wait(self, statement: ast.Wait) -> None:
+        if statement.name is None:
+            for backfill in self._database.jobs.listed():
+                self._wait_for(backfill)
+            return
+        view = self._database.catalog.find(
+            statement.name.parts,
+            search_path=self._variables.search_path,
+            kinds=(ObjectKind.MATERIALIZED_VIEW,),
+            action="WAIT",
+        )
+        found = self._database.jobs.get(view.id)
+        if found is not None:
+            self._wait_for(found)
+
+    def _abandon(self, backfill: Backfill) -> None:
+        """A view that could not be created leaves nothing behind."""
+        self._work.forget_cancel()
+        view = self._database.catalog.by_id.get(backfill.job.id)  # type: ignore[call-overload]
+        if view is not None and view.status is ObjectStatus.CREATING:
+            Drops(self._definitions()).drop_objects([view.id], cascade=True)
+
+    def cancel(self, statement: ast.CancelJobs) -> Result:
+        for number in statement.ids:
+            item = self._database.catalog.by_id.get(number)  # type: ignore[call-overload]
+            if item is None or item.status is not ObjectStatus.CREATING:
+                raise UndefinedObject(f"job {number} does not exist", hint="SHOW JOBS lists the jobs.")
+            Drops(self._definitions()).drop_objects([item.id], cascade=True)
+        return show.rows("CANCEL_COMMAND", [("Id", VARCHAR)], [(str(number),) for number in statement.ids])

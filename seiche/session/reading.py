@@ -1,0 +1,195 @@
+"""Reading: a query bound with a session's names and settings, at the epoch that the session reads, as rows to fetch.
+
+Files that a result reads stay until the result is gone.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from seiche.catalog.system_views import SYSTEM_VIEWS
+from seiche.errors import InvalidParameter
+from seiche.model import EPOCH_SHIFT, Epoch, RelationId
+from seiche.query import open_scope, relation_of, render, typed
+from seiche.session.database import Database
+from seiche.session.names import SYSTEM_SOURCE, CatalogNames
+from seiche.session.point_reads import Found
+from seiche.session.result import Piece, Result, fetch_rows, rows_of
+from seiche.session.streaming import pieces
+from seiche.session.system.evaluate import Answer, arrow_of
+from seiche.session.system.observe import observe
+from seiche.session.transaction import Transaction
+from seiche.session.variables import Variables
+from seiche.session.work import Work
+from seiche.sql import statements as ast
+from seiche.sql.bind import BoundQuery, Settings, bind_query
+from seiche.sql.parameters import Parameters
+
+
+class Reading:
+    """The queries of one statement of a session. `begin` starts the time that fetching its rows may take."""
+
+    def __init__(
+        self,
+        database: Database,
+        user: str,
+        variables: Variables,
+        parameters: Parameters | None,
+        transaction: Transaction | None,
+        work: Work,
+        begin: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._user = user
+        self._variables = variables
+        self._parameters = parameters
+        self._transaction = transaction
+        self._work = work
+        self._begin = begin
+
+    def select(self, statement: ast.Select) -> Result:
+        """The result, with its rows still to be fetched."""
+        bound = self.bound(statement)
+        held = self._hold()
+        epoch = self._epoch(bound)
+        try:
+            found = self._database.points.find(bound, epoch) if self._transaction is None else None
+            if found is not None and found.answer is not None:
+                held.close()
+                return answered(self._database, Answer(bound.columns, found.answer), epoch)
+            frame = self._planned(bound, epoch, found)
+        except BaseException:
+            held.close()
+            raise
+        result = Result(
+            "SELECT",
+            bound.columns,
+            epoch=epoch,
+            _pieces=lambda: self._pieces(frame),
+            _frame=frame,
+            _fetch=self._fetch,
+            _hold=self._hold,
+        )
+        weakref.finalize(result, held.close)
+        return result
+
+    def bound(self, statement: ast.Select) -> BoundQuery:
+        names = CatalogNames(self._database.catalog, self._variables.search_path, progress=self._database.jobs.progress)
+        timezone, now_ms = self._variables.get("timezone"), self._database.clock.now_ms()
+        strict = self._variables.is_on("batch_expr_strict_mode")
+        settings = Settings(timezone=timezone, now_ms=now_ms, strict=strict, parameters=self._parameters)
+        return bind_query(statement.query.tree, names, replace(settings, user=self._user, schema=self._schema()))
+
+    def frame(self, bound: BoundQuery) -> DataFrame:
+        """The query's rows at the epoch that is read now."""
+        return self._frame_at(bound, self._epoch(bound))
+
+    def _schema(self) -> str | None:
+        """Where something new would go: the first schema of the search path that exists."""
+        catalog = self._database.catalog
+        return next((name for name in self._variables.search_path if catalog.try_schema(name) is not None), None)
+
+    def _epoch(self, bound: BoundQuery) -> Epoch:
+        asked = self._variables.integer("query_epoch")
+        if self._transaction is not None and not asked:
+            return self._transaction.snapshot()
+        committed = self._database.runtime.versions.committed_epoch
+        if not asked:
+            return committed
+        for relation in bound.relations:
+            created = Epoch(self._database.catalog.get(relation).created_ms << EPOCH_SHIFT)
+            folded = self._database.runtime.versions.committed(RelationId(relation)).base.fold_epoch
+            oldest = max(created, folded)
+            if not oldest <= asked <= committed:
+                raise InvalidParameter(
+                    f"epoch {asked} is not retained",
+                    detail=f"The relations of the query can be read from epoch {oldest} to {committed}.",
+                    hint="ALTER SYSTEM SET retention_ms keeps more of the past.",
+                )
+        return Epoch(asked)
+
+    def _planned(self, bound: BoundQuery, epoch: Epoch, found: Found | None) -> DataFrame:
+        """The query as a frame, which may have been made before."""
+        database, relations = self._database, sorted(bound.relations)
+        stored = [RelationId(each) for each in relations if RelationId(each) in database.runtime.versions]
+        plain = len(stored) == len(relations) and not bound.volatile and f"`{SYSTEM_SOURCE}" not in bound.sql
+        if self._transaction is not None or found is not None or not plain:
+            return self._frame_at(bound, epoch, found)
+        versions = [database.runtime.versions.at(each, epoch) for each in stored]
+        return database.plans.frame(bound, database.catalog, versions, lambda: self._frame_at(bound, epoch))
+
+    def _frame_at(self, bound: BoundQuery, epoch: Epoch, found: Found | None = None) -> DataFrame:
+        runtime = self._database.runtime
+        views: dict[str, str] = {}
+        with open_scope(runtime.spark) as scope:
+
+            def view_of(source: str) -> str:
+                if source not in views:
+                    if source.startswith(SYSTEM_SOURCE):
+                        views[source] = scope.view(self._system_frame(source.removeprefix(SYSTEM_SOURCE)))
+                    elif found is not None and source == found.source:
+                        schema = runtime.versions.schema(relation_of(source))
+                        views[source] = scope.view(runtime.reader.local(found.rows, schema))
+                    elif self._transaction is not None and epoch == self._transaction.epoch:
+                        views[source] = scope.view(self._transaction.frame(relation_of(source)))
+                    else:
+                        version = runtime.versions.at(relation_of(source), epoch)
+                        views[source] = scope.view(runtime.reader.exact(version))
+                return views[source]
+
+            return typed(scope.sql(render(bound.ast, view_of)), bound)
+
+    def _system_frame(self, name: str) -> DataFrame:
+        schema, _, view = name.partition(".")
+        rows = arrow_of(SYSTEM_VIEWS[schema, view], observe(self._database, self._variables))
+        return self._database.runtime.spark.createDataFrame(rows)
+
+    def _hold(self) -> ExitStack:
+        """Keeps every file that is registered now, until it is closed."""
+        held = ExitStack()
+        held.enter_context(self._database.trash.reading())
+        return held
+
+    def _fetch(self, frame: DataFrame) -> list[tuple[Any, ...]]:
+        with self._work.running():
+            self._begin()
+            self._work.stop_if_told()
+            with self._database.plans.using(frame):
+                return list(self._work.translated(lambda: fetch_rows(frame)))
+
+    def batches(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        """The rows of a frame in its order, a bounded part at a time."""
+        limit = self._database.runtime.limits.inline_bytes_max
+        with self._database.plans.using(frame):
+            for batch in pieces(frame, inline_bytes=limit, scratch=scratch_folder(self._database)):
+                self._work.stop_if_told()
+                yield batch
+
+    def _pieces(self, frame: DataFrame) -> Iterator[Piece]:
+        for batch in self.batches(frame):
+            yield [column.to_pylist() for column in batch.columns], batch.num_rows
+
+
+def answered(database: Database, answer: Answer, epoch: Epoch | None = None) -> Result:
+    """An answer that is on the driver already, as a result."""
+    rows = rows_of(answer.table.to_pydict().values(), answer.table.num_rows)
+    spark = database.runtime.spark
+    return Result(
+        f"SELECT {len(rows)}",
+        answer.columns,
+        epoch=epoch if epoch is not None else database.runtime.versions.committed_epoch,
+        _rows=rows,
+        _as_frame=lambda: spark.createDataFrame(answer.table),
+    )
+
+
+def scratch_folder(database: Database) -> Path:
+    return Path(database.config.data_dir).absolute() / "scratch"
