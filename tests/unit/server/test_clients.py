@@ -182,10 +182,12 @@ def test_a_slow_reader_makes_the_server_wait_instead_of_fetching(running: Runnin
     connection = connect(running)
     connection.pgconn.send_query(b"SELECT * FROM generate_series(1, 5000000)")
     connection.pgconn.flush()
-    time.sleep(1.0)
-    produced = backend.sessions[0].produced
-    time.sleep(0.5)
-    assert backend.sessions[0].produced == produced < 5_000_000
+    running.until(lambda: bool(backend.sessions and backend.sessions[0].produced))
+    seen = [0, backend.sessions[0].produced]
+    while seen[-1] != seen[-2]:  # until the server waits; one that does not produces all of them
+        time.sleep(1.0)
+        seen.append(backend.sessions[0].produced)
+    assert seen[-1] < 5_000_000
     connection.close()
 
 
