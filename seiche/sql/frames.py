@@ -140,7 +140,7 @@ def _session(rows: exp.Expr, gap: exp.Expr) -> exp.Expr:
     edges = []
     for ascending, further, behind in ((True, exp.GTE, (other, reached)), (False, exp.LTE, (reached, other))):
         listed = exp.Anonymous(this="sort_array", expressions=[keys.copy(), exp.Boolean(this=ascending)])
-        step = exp.Paren(this=exp.Sub(this=behind[0].copy(), expression=behind[1].copy()))
+        step = exp.Anonymous(this="try_subtract", expressions=[each.copy() for each in behind])
         near = conjunction(
             [further(this=other.copy(), expression=own.copy()), exp.LTE(this=step, expression=gap.copy())]
         )
