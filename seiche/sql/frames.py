@@ -34,7 +34,7 @@ from seiche.sql.nodes import (
     variable,
 )
 from seiche.sql.operators import decimal_quotient
-from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL, VARCHAR, Kind, SqlType, array_of, numeric
+from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL, VARCHAR, Kind, SqlType, array_of, numeric, struct_of
 
 Over = Callable[[exp.Expr, "exp.WindowSpec | None"], exp.Expr]
 _WHOLE = {"kind": "ROWS", "start": "UNBOUNDED", "start_side": "PRECEDING", "end": "UNBOUNDED", "end_side": "FOLLOWING"}
@@ -77,7 +77,9 @@ def framed(made: FramedCall, over: Over, settings: Settings) -> exp.Expr:
     by_groups = kind == "GROUPS"
     if kind == SESSION and len(made.keys) != 1:
         raise SyntaxError_("SESSION WITH GAP requires exactly one ORDER BY column")
-    rows = typed(exp.Anonymous(this="array_agg", expressions=[row]), type_)
+    keys = [(f"k{i}", type_of(each)) for i, each in enumerate(made.keys)] or [("one", INTEGER)]
+    row_type = struct_of(("k", struct_of(*keys)), ("v", type_), ("f", BOOLEAN))
+    rows = typed(exp.Anonymous(this="array_agg", expressions=[row]), array_of(row_type))
     parts = [
         ("frame", over(rows, exp.WindowSpec(**_WHOLE) if kind in _OF_PARTITION else made.frame)),
         ("k", key.copy()),
