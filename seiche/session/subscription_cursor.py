@@ -9,6 +9,7 @@ fetches, and where nothing changed nothing is read at all: looking for changes c
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -45,7 +46,8 @@ class SubscriptionCursor:
         self._pieces = pieces
         self._position = start
         self._held = ExitStack()
-        self._begin: Callable[[], Iterator[Piece]] | None = self._snapshot(start) if full else None
+        weakref.finalize(self, self._held.close)
+        self._begin: Callable[[], Iterator[Piece]] | None = self._snapshot() if full else None
         self._rows: Iterator[Piece] | None = None  # of what `_begin` began, and how many of them were given
         self._given = 0
         self._reading_snapshot = full
@@ -120,10 +122,11 @@ class SubscriptionCursor:
             self._held.close()
         return False
 
-    def _snapshot(self, epoch: Epoch) -> Callable[[], Iterator[Piece]]:
-        """The rows at the epoch, by key. Their files are kept from here on until all are given."""
+    def _snapshot(self) -> Callable[[], Iterator[Piece]]:
+        """The rows as they are now, by key. Their files are kept from here on until all are given."""
         self._held.enter_context(self._database.trash.reading())
-        version = self._database.runtime.versions.at(self._relation, epoch)
+        version = self._database.runtime.versions.committed(self._relation)
+        self._position = version.epoch
 
         def rows() -> Iterator[Piece]:
             frame = self._database.runtime.reader.exact(version)
