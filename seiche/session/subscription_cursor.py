@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from seiche.catalog.objects import CatalogObject
 from seiche.errors import CursorBehind, UndefinedObject
-from seiche.model import Epoch, ObjectId, RelationId
+from seiche.model import Epoch, ObjectId, RelationId, RelationSchema
 from seiche.session.database import Database
 from seiche.session.result import Piece
 from seiche.session.streaming import PIECE_ROWS
@@ -42,7 +42,7 @@ class SubscriptionCursor:
         self.subscription = subscription
         self._database = database
         self._relation = RelationId(source)
-        self._schema = database.runtime.versions.schema(self._relation)
+        self._take_shape(database.runtime.versions.schema(self._relation))
         self._pieces = pieces
         self._position = start
         self._held = ExitStack()
@@ -55,9 +55,6 @@ class SubscriptionCursor:
         self._at = 0
         self._closed = False
         self._used_ms = database.clock.now_ms()
-        shown = [(column.name, column.type) for column in self._schema.visible]
-        named = [*shown, ("op", VARCHAR), ("rw_timestamp", BIGINT)]
-        self.columns = tuple(OutputColumn(label, label, type_) for label, type_ in named)
 
     @property
     def state(self) -> str:
@@ -90,6 +87,12 @@ class SubscriptionCursor:
         self._held.close()
 
     # ------------------------------------------------------------------------------------------------
+
+    def _take_shape(self, schema: RelationSchema) -> None:
+        self._schema = schema
+        shown = [(column.name, column.type) for column in schema.visible]
+        named = [*shown, ("op", VARCHAR), ("rw_timestamp", BIGINT)]
+        self.columns = tuple(OutputColumn(label, label, type_) for label, type_ in named)
 
     def _ready(self) -> bool:
         if self._closed or self._at < self._piece[1] or self._begin is not None or not self._exists():
@@ -130,8 +133,8 @@ class SubscriptionCursor:
 
         def rows() -> Iterator[Piece]:
             frame = self._database.runtime.reader.exact(version)
-            shown = [f"`{column.name}`" for column in self._schema.visible]
-            for batch in self._pieces(frame.orderBy(*by_key(self._schema)).selectExpr(*shown)):
+            shown = [f"`{column.name}`" for column in version.schema.visible]
+            for batch in self._pieces(frame.orderBy(*by_key(version.schema)).selectExpr(*shown)):
                 values: list[list[Any]] = [column.to_pylist() for column in batch.columns]
                 yield [*values, ["Insert"] * batch.num_rows, [None] * batch.num_rows], batch.num_rows
 
@@ -141,8 +144,13 @@ class SubscriptionCursor:
         """The next part of the log; None when nothing has changed."""
         if not self._exists():
             raise UndefinedObject(f"{self.subscription} of this cursor was dropped", hint=f"CLOSE {self.name}.")
+        versions = self._database.runtime.versions
+        shape = versions.schema(self._relation)
+        if shape != self._schema:  # a FETCH has one set of columns: this one ends here, the next has the new ones
+            self._take_shape(shape)
+            return None
         self._held.enter_context(self._database.trash.reading())
-        found = self._database.runtime.versions.log_since(self._relation, self._position)
+        found = versions.log_since(self._relation, self._position)
         if found is None:
             self._held.close()
             raise CursorBehind(
