@@ -9,8 +9,9 @@ import pytest
 
 from seiche.errors import NotNullViolation
 from seiche.model import OP, ROW_ID, VNODE, Column, JobId, RelationId, RelationSchema
+from seiche.stream.conflict import Conflict
 from seiche.stream.rowids import RowIds, vnodes_of
-from seiche.stream.table import Conflict, TableJob, check_not_null, inserted_schema
+from seiche.stream.table import TableJob, check_not_null, inserted_schema
 from seiche.types import BIGINT, INTEGER, VARCHAR
 
 SHIPS = RelationId(7)
@@ -53,13 +54,13 @@ def test_rows_whose_keys_are_taken_are_left_out() -> None:
 
 def test_a_row_fills_only_the_columns_that_it_has_a_value_for() -> None:
     rows = ships((1, None, 5), (2, "new", None))
-    changed = job()._update_if_not_null(rows, ships((1, "Ada", 3)))
+    changed = job(conflict=Conflict.UPDATE_IF_NOT_NULL).insert_changes(rows, lambda _: ships((1, "Ada", 3)))
     assert listed(changed, "id", "name", "tons", OP) == [(1, "Ada", 3, -1), (1, "Ada", 5, 1), (2, "new", None, 1)]
 
 
 def test_rows_of_one_statement_fill_each_other_in_turn() -> None:
     rows = ships((1, "Ada", None), (1, None, 5), (1, "Eve", None))
-    changed = job()._update_if_not_null(rows, ships())
+    changed = job(conflict=Conflict.UPDATE_IF_NOT_NULL).insert_changes(rows, lambda _: ships())
     assert listed(changed, "id", "name", "tons", OP) == [(1, "Eve", 5, 1)]
 
 
