@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidParameter, NumericOutOfRange, SyntaxError_
+from seiche.errors import InvalidParameter, NumericOutOfRange, SyntaxError_
 from seiche.sql.binder import Binder, Clause, sorted_by
 from seiche.sql.binding import Binding
 from seiche.sql.bound import Bound, OutputColumn, aliased, derived_table, unique
 from seiche.sql.casts import convert, settle
-from seiche.sql.nodes import comparison, equal, integer, spark_cast, type_of, typed
+from seiche.sql.nodes import equal, integer, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
 from seiche.sql.scopes import Entry, Scope
 from seiche.sql.select_list import ordinal, output_at
@@ -89,11 +89,12 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
     limit, offset = node.args.get("limit"), node.args.get("offset")
     binder = binding.expressions(Scope(scope.bind_subquery), Clause.LIMIT)
     count: exp.Expr | None = None
+    with_ties = False
     if isinstance(limit, exp.Fetch):
-        if takes_ties(node):
-            raise FeatureNotSupported(
-                "WITH TIES is not supported around a set operation", hint="Put the set operation into a derived table."
-            )
+        options = limit.args.get("limit_options")
+        with_ties = bool(options is not None and options.args.get("with_ties"))
+        if with_ties and ast.args.get("order") is None:
+            raise SyntaxError_("WITH TIES cannot be specified without ORDER BY clause")
         count = limit.args.get("count") or exp.Literal.number(1)
     elif limit is not None:
         count = limit.expression
@@ -115,6 +116,8 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
         kind = exp.Limit if name == "limit" else exp.Offset
         plain = value.copy() if isinstance(value, exp.Literal) and not value.is_string else spark_cast(bound, INTEGER)
         ast.set(name, kind(expression=plain))
+    if with_ties and ast.args.get("limit") is not None:
+        ast.args["limit"].set("with_ties", True)
 
 
 def check_distinct(keys: Sequence[exp.Expr]) -> None:
@@ -136,73 +139,31 @@ def distinct_on(
     """The first row of each group in the order given, through row_number()."""
     binder = binding.expressions(scope, Clause.ORDER)
     projections = list(select.expressions)
+    by_alias = {projection.alias: projection.this for projection in projections}
+
+    def spelled(key: exp.Expr) -> exp.Expr:
+        """Output names do not exist yet where the window is computed."""
+        spelled_out: exp.Expr = key.copy().transform(
+            lambda part: by_alias[part.name].copy() if _is_output(part) and part.name in by_alias else part
+        )
+        return spelled_out
+
     wanted = [
         _sort_target(binding, item, binder, projections, columns)
         for item in (on.expressions if isinstance(on, exp.Tuple) else [_inner(on)])
     ]
+    partition = [spelled(item) for item in wanted]
     for key in keys[: len(wanted)]:
         if not any(sort_key(item) == key.this for item in wanted):
             raise SyntaxError_("SELECT DISTINCT ON expressions must match initial ORDER BY expressions")
-    ordering = [_spelled(key, select) for key in keys]
+    ordering = [spelled(key) for key in keys] or [exp.Ordered(this=exp.Null(), desc=False, nulls_first=False)]
     number = exp.Window(
         this=exp.Anonymous(this="row_number"),
-        partition_by=[_spelled(item, select) for item in wanted],
-        order=exp.Order(expressions=ordering or [exp.Ordered(this=exp.Null(), desc=False, nulls_first=False)]),
+        partition_by=partition,
+        order=exp.Order(expressions=ordering),
         over="OVER",
     )
     number.meta["distinct_on"] = True  # planning tells why by the user's words
-    bound = _numbered(binding, select, columns, keys, number, lambda place: equal(place, integer(1)))
-    limits(binding, bound.ast, node, scope)
-    return bound
-
-
-def takes_ties(node: exp.Expr) -> bool:
-    """Whether FETCH FIRST also takes the rows that the ORDER BY cannot tell from the last."""
-    limit = node.args.get("limit")
-    options = limit.args.get("limit_options") if isinstance(limit, exp.Fetch) else None
-    return options is not None and bool(options.args.get("with_ties"))
-
-
-def with_ties(
-    binding: Binding,
-    node: exp.Select,
-    select: exp.Select,
-    columns: list[OutputColumn],
-    keys: list[exp.Expr],
-    scope: Scope,
-) -> Bound:
-    """The first rows and those that tie with the last of them, through rank()."""
-    if not keys:
-        raise SyntaxError_("WITH TIES cannot be specified without ORDER BY clause")
-    if node.args.get("offset") is not None or node.args.get("distinct") is not None:
-        raise FeatureNotSupported("WITH TIES after OFFSET or DISTINCT is not supported", hint="Use a derived table.")
-    binder = binding.expressions(Scope(scope.bind_subquery), Clause.LIMIT)
-    count = convert(
-        binder.bind(node.args["limit"].args.get("count") or exp.Literal.number(1)), BIGINT, binding.settings
-    )
-    order = exp.Order(expressions=[_spelled(key, select) for key in keys])
-    number = exp.Window(this=exp.Anonymous(this="rank"), order=order, over="OVER")
-    return _numbered(binding, select, columns, keys, number, lambda place: comparison(exp.LTE, place, count))
-
-
-def _spelled(key: exp.Expr, select: exp.Select) -> exp.Expr:
-    """A key without output names, which do not exist yet where a window is computed."""
-    by_alias = {projection.alias: projection.this for projection in select.expressions}
-    spelled_out: exp.Expr = key.copy().transform(
-        lambda part: by_alias[part.name].copy() if _is_output(part) and part.name in by_alias else part
-    )
-    return spelled_out
-
-
-def _numbered(
-    binding: Binding,
-    select: exp.Select,
-    columns: list[OutputColumn],
-    keys: Sequence[exp.Expr],
-    number: exp.Window,
-    condition: Callable[[exp.Expr], exp.Expr],
-) -> Bound:
-    """The rows whose number by the window meets a condition, in the order of the keys."""
     taken = {column.alias.lower() for column in columns}
     rank = unique("row_number", taken)
     outer_keys: list[exp.Expr] = []
@@ -225,9 +186,10 @@ def _numbered(
             aliased(typed(exp.column(c.alias, table=ref, quoted=True), c.type), c.alias) for c in bound.columns
         ]
     ).from_(derived_table(inner, ref), copy=False)
-    outer.set("where", exp.Where(this=condition(typed(exp.column(rank, table=ref, quoted=True), INTEGER))))
+    outer.set("where", exp.Where(this=equal(typed(exp.column(rank, table=ref, quoted=True), INTEGER), integer(1))))
     if outer_keys:
         outer.set("order", exp.Order(expressions=outer_keys))
+    limits(binding, outer, node, scope)
     return Bound(outer, bound.columns)
 
 

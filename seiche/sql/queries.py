@@ -19,15 +19,7 @@ from seiche.sql.casts import common_type, convert
 from seiche.sql.from_clause import bind_from
 from seiche.sql.group_by import bind_group, check_grouping
 from seiche.sql.nodes import Settings, typed
-from seiche.sql.ordering import (
-    check_distinct,
-    distinct_on,
-    limits,
-    ordered_output,
-    sort_keys,
-    takes_ties,
-    with_ties,
-)
+from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import exploded, select_items
 from seiche.sql.values import values
@@ -84,8 +76,6 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         return distinct_on(binding, node, select, columns, distinct.args["on"], keys, scope)
-    if takes_ties(node):
-        return with_ties(binding, node, select, columns, keys, scope)
     if distinct is not None:
         check_distinct(keys)
         bound = binding.settled(Bound(select, columns))
