@@ -16,7 +16,9 @@ from benchmarks.measure import Finding, median_seconds, milliseconds
 
 VIEWS = {
     "filter and project": ("SELECT id, berth, tons * 2 AS doubled FROM arrivals WHERE berth < 900", 0.8),
-    "group by": ("SELECT berth, count(*) AS n, sum(tons) AS tons FROM arrivals GROUP BY berth", 0.8),
+    "group by": ("SELECT berth, count(*) AS n, sum(berth) AS s, max(tons) AS most FROM arrivals GROUP BY berth", 0.8),
+    # Seiche's sum is the exact one, Spark's depends on the order of the rows.
+    "group by, sum of floats": ("SELECT berth, count(*) AS n, sum(tons) AS tons FROM arrivals GROUP BY berth", 0.8),
 }
 
 MANY_GROUPS = "SELECT id % 1000000 AS k, count(*) AS n, sum(tons) AS tons FROM arrivals GROUP BY id % 1000000"
@@ -52,6 +54,10 @@ def creation(scale: float) -> list[Finding]:
                 }
                 ratio = plain / built
                 what = f"creation over {rows:,} rows, {name}"
+                if name == "filter and project":
+                    speed, least = rows / built / 1e6, 1.0
+                    told = f"{what}: rows/s"
+                    findings.append(Finding("i", told, speed, " M rows/s", f">= {least}", speed >= least, parts))
                 findings.append(Finding("i", what, ratio, " of its speed", f">= {goal}", ratio >= goal, parts))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

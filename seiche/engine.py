@@ -35,6 +35,7 @@ from seiche.errors import JavaNotUsable, LeaseLost, SeicheError
 from seiche.model import Epoch, RelationId
 from seiche.session import python_functions
 from seiche.session.database import Database, maintenance_policy, relation_schemas
+from seiche.session.observed import Observer
 from seiche.session.result import Result
 from seiche.session.run import Session
 from seiche.storage.base import IcebergBases
@@ -166,7 +167,8 @@ class Engine:
         writer = SegmentWriter(folder, SegmentCache(SEGMENT_CACHE_BYTES))
         reader = RelationReader(session, folder, writer)
         limits = Limits(config.inline_rows_max, config.inline_bytes_max)
-        runtime = Runtime(session, versions, reader, writer, limits)
+        cores = max(session.sparkContext.defaultParallelism, 1)
+        runtime = Runtime(session, versions, reader, writer, limits, cores=cores)
         row_ids = RowIds(state.row_counters)
         pins, trash = Pins(state.pins), Trash(folder)
         maintenance = Maintenance(runtime, store, bases, folder, pins, trash, self._clock, maintenance_policy(config))
@@ -190,6 +192,7 @@ class Engine:
             state.catalog,
         )
         self._undo.append(self.database.system.close)
+        self.observer = Observer(self.database)
         self._start(state)
 
     def _start(self, state: StoredState) -> None:

@@ -21,7 +21,8 @@
     │   ├── DataException         22000      ├── TransactionState      25P01, 25P02, 25001
     │   ├── SerializationFailure  40001      ├── UndefinedCursor       34000
     │   ├── BadCopyFormat         22P04      ├── UndefinedStatement    26000
-    │   ├── IndeterminateType     42P18      └── ProtocolViolation     08P01  what a client sent is not a message
+    │   ├── IndeterminateType     42P18      ├── CursorBehind          24000
+    │   │                                    └── ProtocolViolation     08P01  what a client sent is not a message
     │   └── InvalidLogin          28P01, 28000
     ├── SurroundingsError         the machine, the disk, the network or another process
     │   ├── StorageUnavailable    58030  retryable
@@ -260,6 +261,11 @@ class TransactionState(UserError):
 class UndefinedCursor(UserError):
     code = "invalid_cursor_name"
     sqlstate = "34000"
+
+
+class CursorBehind(UserError):
+    code = "cursor_behind"
+    sqlstate = "24000"
 
 
 class UndefinedStatement(UserError):

@@ -16,6 +16,7 @@ from sqlglot import exp
 from seiche.model import Epoch, RelationId
 from seiche.sql.bind import BoundQuery
 from seiche.sql.invocations import NOW
+from seiche.sql.limited import limited_sources
 from seiche.sql.membership import null_aware
 from seiche.storage.relation import RelationReader
 from seiche.storage.versions import Versions
@@ -147,6 +148,7 @@ def select(
 ) -> DataFrame:
     """The query's answer at `epoch`; the frame's columns are the aliases of the query's columns."""
     views: dict[str, str] = {}
+    ast = through_indexes(query.ast, versions, epoch)
     with open_scope(spark) as scope:
 
         def view_of(source: str) -> str:
@@ -154,7 +156,23 @@ def select(
                 views[source] = scope.view(reader.exact(versions.at(relation_of(source), epoch)))
             return views[source]
 
-        return typed(scope.sql(render(query.ast, view_of)), query)
+        return typed(scope.sql(render(ast, view_of)), query)
+
+
+def through_indexes(query: exp.Expr, versions: Versions, epoch: Epoch) -> exp.Expr:
+    """The query with those of its sources replaced by an index that it asks for few values of an indexed column."""
+    if not versions.indexes:
+        return query
+    query = query.copy()
+    for source in limited_sources(query):
+        if source.table.name.startswith("r"):
+            relation = relation_of(source.table.name)
+            index = versions.index_for(relation, source.limited, source.needed, epoch)
+            if index is not None:
+                alias = source.table.alias_or_name
+                source.table.set("this", exp.to_identifier(f"r{index.relation}"))
+                source.table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+    return query
 
 
 def typed(frame: DataFrame, query: BoundQuery) -> DataFrame:

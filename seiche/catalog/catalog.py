@@ -206,7 +206,7 @@ class Catalog:
         home = parts[0] if len(parts) == 3 else database
         if len(parts) > 1 and self.try_schema(parts[-2], database=home) is None:
             schemas = [schema.name for schema in self.schemas if schema.database == home]
-            return error(message, detail=f'There is no schema "{parts[-2]}".', hint=nearest(parts[-2], schemas))
+            return error(message, detail=_not_found("schema", parts[-2]), hint=nearest(parts[-2], schemas))
         near = [
             item
             for item in self.by_id.values()
@@ -217,7 +217,8 @@ class Catalog:
         if hint is None:
             elsewhere = sorted(str(item.qualified) for item in near if item.name == parts[-1])
             hint = f'Perhaps you meant "{elsewhere[0]}".' if elsewhere else None
-        return error(message, hint=hint)
+        detail = None if what == "relation" else _not_found(what, ".".join(parts))
+        return error(message, detail=detail, hint=hint)
 
     def database(self, name: str) -> Database:
         for database in self.databases:
@@ -237,7 +238,9 @@ class Catalog:
         found = self.try_schema(name, database=database)
         if found is None:
             names = [schema.name for schema in self.schemas if schema.database == database]
-            raise UndefinedSchema(f'schema "{name}" does not exist', hint=nearest(name, names))
+            raise UndefinedSchema(
+                f'schema "{name}" does not exist', detail=_not_found("schema", name), hint=nearest(name, names)
+            )
         return found
 
     def user(self, name: str) -> User:
@@ -415,6 +418,11 @@ _NEVER_SUGGESTED = frozenset({ObjectKind.INTERNAL, ObjectKind.FUNCTION})
 
 def _name_key(item: CatalogObject) -> _NameKey:
     return (item.database, item.schema, item.kind.namespace, item.name)
+
+
+def _not_found(kind: str, name: str) -> str:
+    """In RisingWave's words, which its users search for."""
+    return f'In the catalog: {kind} not found: "{name}".'
 
 
 def _refuse_while_used(what: str, users: list[str], hint: str) -> None:

@@ -79,6 +79,7 @@ class Facts:
     refreshes: tuple[Refreshed, ...] = ()
     refresh_history: Sequence[Mapping[str, Any]] = ()
     committed_epoch: int = 0
+    cores: int = 1
     database: str = "dev"
 
 

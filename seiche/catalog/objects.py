@@ -44,6 +44,10 @@ class ObjectKind(Enum):
         return "function" if self is ObjectKind.FUNCTION else "relation"
 
 
+# What follows the changes of other relations, and is built from their rows first.
+FOLLOWING_KINDS = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX)
+
+
 class ObjectStatus(Enum):
     CREATING = "creating"
     CREATED = "created"

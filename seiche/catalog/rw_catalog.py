@@ -273,4 +273,22 @@ VIEWS = (
         """,
         lasting=False,
     ),
+    _view(
+        "rw_fragment_parallelism",
+        rows_of.fragment_parallelism,
+        """
+        id int, name, relation_type, fragment_id int, distribution_type, state_table_ids int[],
+        upstream_fragment_ids int[], flags text[], parallelism int
+        """,
+    ),
+    _view(
+        "rw_table_fragments",
+        rows_of.table_fragments,
+        "table_id int, status, parallelism, max_parallelism int",
+    ),
+    _view(
+        "rw_streaming_parallelism",
+        rows_of.streaming_parallelism,
+        "id int, name, relation_type, parallelism, max_parallelism int",
+    ),
 )

@@ -10,6 +10,7 @@ from seiche.catalog import oids
 from seiche.catalog.access import access_list
 from seiche.catalog.facts import Facts, moment
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import max_parallelism_of, parallelism_of
 from seiche.catalog.postgres.types import pg_types, type_oid
 from seiche.model import Column
 
@@ -260,6 +261,7 @@ def backfill_progress(facts: Facts) -> Iterator[Row]:
 def fragments(facts: Facts) -> Iterator[Row]:
     """A fragment is known by the relation that it maintains."""
     for it in facts.catalog.objects(ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INTERNAL):
+        job = it if it.parent is None else facts.catalog.get(it.parent)
         yield {
             "fragment_id": it.id,
             "table_id": it.parent if it.parent is not None else it.id,
@@ -267,8 +269,47 @@ def fragments(facts: Facts) -> Iterator[Row]:
             "state_table_ids": [it.id],
             "upstream_fragment_ids": sorted(it.dependencies),
             "flags": ["MVIEW"] if it.kind is ObjectKind.MATERIALIZED_VIEW else [],
-            "parallelism_policy": "adaptive",
+            "parallelism": parallelism_of(job).shown(facts.cores),
+            "max_parallelism": max_parallelism_of(job),
+            "parallelism_policy": parallelism_of(job).text,
         }
+
+
+def fragment_parallelism(facts: Facts) -> Iterator[Row]:
+    for row in fragments(facts):
+        job = facts.catalog.get(row["table_id"])
+        yield {**row, "id": job.id, "name": job.name, "relation_type": job.kind.value}
+
+
+def table_fragments(facts: Facts) -> Iterator[Row]:
+    """A line for each job."""
+    for it in facts.catalog.objects(*_JOBS):
+        yield {
+            "table_id": it.id,
+            "status": "CREATING" if it.status is ObjectStatus.CREATING else "CREATED",
+            "parallelism": parallelism_of(it).text,
+            "max_parallelism": max_parallelism_of(it),
+        }
+
+
+def streaming_parallelism(facts: Facts) -> Iterator[Row]:
+    for it in facts.catalog.objects(*_JOBS):
+        yield {
+            "id": it.id,
+            "name": it.name,
+            "relation_type": it.kind.value,
+            "parallelism": parallelism_of(it).text,
+            "max_parallelism": max_parallelism_of(it),
+        }
+
+
+_JOBS = (
+    ObjectKind.TABLE,
+    ObjectKind.MATERIALIZED_VIEW,
+    ObjectKind.SOURCE,
+    ObjectKind.SINK,
+    ObjectKind.INDEX,
+)
 
 
 def jobs(facts: Facts) -> Iterator[Row]:
@@ -279,7 +320,8 @@ def jobs(facts: Facts) -> Iterator[Row]:
             "name": it.name,
             "database_id": database,
             "status": it.status.value.upper(),
-            "parallelism": "ADAPTIVE",
+            "parallelism": parallelism_of(it).text,
+            "max_parallelism": max_parallelism_of(it),
             "resource_group": "default",
         }
 

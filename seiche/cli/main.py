@@ -117,6 +117,9 @@ def parser() -> argparse.ArgumentParser:
     )
     start.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     start.add_argument("--port", type=int, default=4566, help="port to listen on (default: 4566)")
+    start.add_argument(
+        "--dashboard-port", type=int, metavar="N", help="port of the dashboard, 0 for none (default: 5691 if free)"
+    )
     start.add_argument("--max-connections", type=int, default=300, metavar="N", help="most sessions at a time (300)")
     start.add_argument("--threads", type=int, default=32, metavar="N", help="statements that run at a time (32)")
     start.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate chain (PEM): offer TLS")
@@ -133,6 +136,11 @@ def parser() -> argparse.ArgumentParser:
     )
     subcommands.add_parser("status", parents=[common], help="say whether a server runs for the data folder")
     subcommands.add_parser("stop", parents=[common], help="stop the server of the data folder after a checkpoint")
+
+    jobs = subcommands.add_parser("jobs", parents=[common], help="show views that are being created, and how far")
+    jobs.add_argument("--watch", action="store_true", help="go on until there is none")
+    subcommands.add_parser("pause", parents=[common], help="hold everything still but queries, until resume")
+    subcommands.add_parser("resume", parents=[common], help="let a paused database go on")
 
     doctor = subcommands.add_parser(
         "doctor", parents=[common], help="check Java, Python, folders and versions, and say what to do"
@@ -183,6 +191,8 @@ def _run(argv: Sequence[str], connect: Connect) -> int:
             from seiche.cli import serve
 
             return (serve.status if arguments.command == "status" else serve.stop)(config, sys.stdout)
+        case "jobs" | "pause" | "resume":
+            return _jobs(arguments, config, connect)
         case "doctor":
             from seiche.cli import doctor
 
@@ -224,7 +234,20 @@ def _start(arguments: argparse.Namespace, config: Config) -> int:
         certificate=arguments.tls_cert,
         key=arguments.tls_key,
     )
-    return serve.start(config, options)
+    return serve.start(config, options, dashboard_port=arguments.dashboard_port)
+
+
+def _jobs(arguments: argparse.Namespace, config: Config, connect: Connect) -> int:
+    from seiche.cli import jobs
+
+    with _database(config, connect, interactive=False) as database:
+        match arguments.command:
+            case "pause":
+                return jobs.pause(database, sys.stdout)
+            case "resume":
+                return jobs.resume(database, sys.stdout)
+            case _:
+                return (jobs.watch if arguments.watch else jobs.show)(database, sys.stdout)
 
 
 def _sql(arguments: argparse.Namespace, config: Config, connect: Connect) -> int:

@@ -26,6 +26,7 @@ from seiche.engine import Engine
 from seiche.epoch.report import CoordinatorState
 from seiche.errors import LeaseHeld, ServerNotUsable
 from seiche.server.backend import EngineBackend
+from seiche.server.dashboard import Dashboard, dashboard_host
 from seiche.server.server import Server, ServerOptions
 
 log = logging.getLogger("seiche.server")
@@ -33,6 +34,7 @@ log = logging.getLogger("seiche.server")
 FILE_NAME = "server.json"
 STOP_SECONDS = 120.0
 HEALTH_SECONDS = 1.0
+DASHBOARD_PORT = 5691
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,13 @@ def running(config: Config) -> Address | None:
         return None
 
 
-def start(config: Config, options: ServerOptions, *, connect: Callable[..., Engine] = seiche.connect) -> int:
+def start(
+    config: Config,
+    options: ServerOptions,
+    *,
+    dashboard_port: int | None = 0,
+    connect: Callable[..., Engine] = seiche.connect,
+) -> int:
     """Runs until SIGTERM or SIGINT; returns the exit code. Ends after a checkpoint."""
     options.check()
     other = running(config)
@@ -75,10 +83,10 @@ def start(config: Config, options: ServerOptions, *, connect: Callable[..., Engi
     log.info("starting Spark and recovering %s", config.data_dir)
     with connect(config=config) as engine:
         log.setLevel(logging.INFO)
-        return asyncio.run(_serve(engine, config, options))
+        return asyncio.run(_serve(engine, config, options, dashboard_port))
 
 
-async def _serve(engine: Engine, config: Config, options: ServerOptions) -> int:
+async def _serve(engine: Engine, config: Config, options: ServerOptions, dashboard_port: int | None) -> int:
     loop = asyncio.get_running_loop()
     told = asyncio.Event()
     # Not signal.signal: Spark installs a handler of its own, which would cancel jobs and not stop.
@@ -86,6 +94,7 @@ async def _serve(engine: Engine, config: Config, options: ServerOptions) -> int:
         loop.add_signal_handler(number, told.set)
     server = Server(EngineBackend(engine), options)
     await server.start()
+    dashboard = await _show(engine, options, dashboard_port)
     path = Path(config.data_dir) / FILE_NAME
     address = Address(os.getpid(), options.host, server.port)
     _write(path, address)
@@ -101,12 +110,30 @@ async def _serve(engine: Engine, config: Config, options: ServerOptions) -> int:
             broken = health.last_error if health.state is CoordinatorState.FAILED else None
         log.info("stopping: %d sessions are open", server.sessions)
         await server.stop()
+        if dashboard is not None:
+            await dashboard.stop()
     finally:
         path.unlink(missing_ok=True)
     if broken is not None:
         log.error("the engine broke down, a restart recovers it: %s", broken)
         return 1
     return 0
+
+
+async def _show(engine: Engine, options: ServerOptions, port: int | None) -> Dashboard | None:
+    """The dashboard. Where nobody asked for a port, the usual one being taken does not stop the server."""
+    if port == 0:
+        return None
+    dashboard = Dashboard(engine.observer, dashboard_host(options), DASHBOARD_PORT if port is None else port)
+    try:
+        await dashboard.start()
+    except ServerNotUsable as error:
+        if port is not None:
+            raise
+        log.warning("%s; there is none. %s", error.message, error.hint)
+        return None
+    log.info("dashboard on http://%s:%d/", dashboard.host, dashboard.port)
+    return dashboard
 
 
 def status(config: Config, out: TextIO) -> int:

@@ -127,7 +127,10 @@ def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequ
 
 def _with_presence(plan: Plan) -> Plan:
     """The plan with a hidden column that is true, and part of its key: the other side of a FULL join has NULL there."""
-    mark = Field("_present", BOOLEAN, hidden=True)
+    name = "_present"
+    while name in {field.name for field in plan.fields}:  # a side that is a FULL join itself has one already
+        name += "_"
+    mark = Field(name, BOOLEAN, hidden=True)
     if isinstance(plan, Select):
         return replace(plan, items=(*plan.items, Item(mark, exp.true())), key=(*plan.key, mark.name))
     kept = [Item(each, input_column(0, each.name)) for each in plan.fields]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Protocol
 
 from seiche.engine import Engine
@@ -12,7 +13,7 @@ from seiche.session.describe import Description
 from seiche.session.result import Piece, Result, RowReader
 from seiche.session.run import Session
 from seiche.session.variables import Variables
-from seiche.sql.statements import CopyFrom, ParsedStatement
+from seiche.sql.statements import CopyFrom, FetchCursor, ParsedStatement
 from seiche.types import SqlType
 
 
@@ -33,6 +34,8 @@ class Conversation(Protocol):
     def start(self, parsed: ParsedStatement, types: Sequence[SqlType], values: Sequence[str | None]) -> Result: ...
 
     def take(self, reader: RowReader, limit: int | None, *, first: bool) -> Piece | None: ...
+
+    def rows_coming(self, statement: FetchCursor) -> tuple[Future[None], float] | None: ...
 
     def begin_copy(self, statement: CopyFrom) -> CopiedRows: ...
 

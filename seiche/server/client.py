@@ -13,6 +13,7 @@ import logging
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar, assert_never
 
 from seiche.errors import (
@@ -24,7 +25,6 @@ from seiche.errors import (
     StatementTooComplex,
     TooManyConnections,
     TransactionState,
-    UndefinedStatement,
 )
 from seiche.server import connection as protocol
 from seiche.server import copy
@@ -101,6 +101,7 @@ class Client:
         self._busy = False
         self._in_statement = False
         self._cancelled = False
+        self._awaited: asyncio.Future[None] | None = None  # what a FETCH waits for, without a thread
         self.session: Conversation | None = None
         peer = writer.get_extra_info("peername")
         self.peer = str(peer[0]) if isinstance(peer, tuple) else ""
@@ -123,7 +124,9 @@ class Client:
     async def stop(self, reason: SeicheError) -> None:
         """Ends the connection: the statement that runs is cancelled, the client is told why."""
         self._stopping = reason
-        if self._busy and self.session is not None:
+        if self._awaited is not None:
+            self._awaited.cancel()
+        elif self._busy and self.session is not None:
             await asyncio.to_thread(self.session.cancel)
         elif self._task is not None:
             self._task.cancel()
@@ -132,6 +135,8 @@ class Client:
         """Stops the statement under way, also while its rows are being sent and no thread works on it."""
         if self._in_statement and self.session is not None:
             self._cancelled = True
+            if self._awaited is not None:
+                self._awaited.cancel()
             await asyncio.to_thread(self.session.cancel)
 
     async def _leave(self) -> None:
@@ -362,12 +367,14 @@ class Client:
         match parsed.statement:
             case ast.CopyFrom() as statement:
                 return await self._copy_in(statement)
-            case ast.Deallocate(str() as name):
+            case ast.Deallocate(str() as name) if name in self._connection.statements:
                 self._refuse_if_failed()
-                if self._connection.statements.pop(name, None) is None:
-                    raise UndefinedStatement(f'prepared statement "{name}" does not exist')
+                del self._connection.statements[name]
                 return self._connection.complete("DEALLOCATE")
-            case ast.Deallocate() | ast.Discard(True):
+            case ast.FetchCursor() as statement if statement.options:
+                await self._until_rows(statement)
+                parsed = replace(parsed, statement=replace(statement, options=()))
+            case ast.Deallocate(None) | ast.Discard(True):
                 self._connection.statements.clear()
             case _:
                 pass
@@ -392,6 +399,34 @@ class Client:
         if portal is not None:
             portal.rows = reader
         return await self._send_rows(reader, formats, rows_max, portal)
+
+    async def _until_rows(self, statement: ast.FetchCursor) -> None:
+        """Waits as long as a FETCH may for rows to come. No thread waits with it."""
+        assert self.session is not None
+        waiting = self.session.rows_coming(statement)
+        if waiting is None:
+            return
+        limit_ms = self.session.variables.integer("statement_timeout")
+        seconds = min(waiting[1], limit_ms / 1000) if limit_ms else waiting[1]
+        coming, watcher = asyncio.wrap_future(waiting[0]), asyncio.create_task(self._watch())
+        self._awaited = coming
+        try:
+            until = self._loop.time() + seconds
+            await asyncio.wait([coming, watcher], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if watcher.done() and self._reader.at_eof():
+                raise Gone
+            rest = max(until - self._loop.time(), 0)  # a client that sent much is no longer watched
+            await asyncio.wait([coming], timeout=rest)
+            came = coming.done()
+        finally:
+            self._awaited = None
+            coming.cancel()
+            watcher.cancel()
+            await asyncio.wait([watcher])
+        if self._cancelled or self._stopping is not None:
+            raise QueryCanceled("canceling statement due to user request")
+        if not came and seconds < waiting[1]:
+            raise QueryCanceled("canceling statement due to statement timeout")
 
     def _refuse_if_failed(self) -> None:
         if self._connection.transaction == "E":

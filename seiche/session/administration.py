@@ -14,7 +14,7 @@ from typing import Any
 from seiche.catalog import access
 from seiche.catalog.access import Target
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import CatalogObject, Grant, ObjectKind, Privilege, Schema, User
+from seiche.catalog.objects import DEFAULT_DATABASE, CatalogObject, Grant, ObjectKind, Privilege, Schema, User
 from seiche.catalog.objects import Database as DatabaseEntry
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
@@ -149,7 +149,17 @@ class Administration:
 
     # --- grants --------------------------------------------------------------------------------------
 
+    def _check_grantor(self, name: str | None) -> None:
+        """Who is said to grant must be there, and be oneself unless one may do everything. It is not kept."""
+        if name is None:
+            return
+        grantor = self._database.catalog.user(name)
+        if grantor.id != self._user.id and not self._user.superuser:
+            raise InsufficientPrivilege("grantor must be current user", hint="Leave out GRANTED BY.")
+
     def grant(self, statement: ast.Grant) -> None:
+        self._check_grantor(statement.granted_by)
+
         def change(catalog: Catalog) -> Catalog:
             users = [catalog.user(name) for name in statement.users]
             held = {grant.key: grant for grant in catalog.grants}
@@ -168,6 +178,8 @@ class Administration:
         self._change(change)
 
     def revoke(self, statement: ast.Revoke) -> None:
+        self._check_grantor(statement.granted_by)
+
         def change(catalog: Catalog) -> Catalog:
             users = [catalog.user(name) for name in statement.users]
             held = {grant.key: grant for grant in catalog.grants}
@@ -200,7 +212,7 @@ class Administration:
     def _targets(self, catalog: Catalog, target: ast.GrantTarget) -> Iterator[Target]:
         for name in target.names:
             if target.whole_schemas:
-                schema = catalog.schema(name.name)
+                schema = catalog.schema(name.name, database=name.schema or DEFAULT_DATABASE)
                 kind = _KINDS[target.kind]
                 yield from (it for it in catalog.objects(kind) if it.schema == schema.name)
             elif target.kind is ast.ObjectKind.SCHEMA:

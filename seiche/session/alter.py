@@ -1,4 +1,4 @@
-"""ALTER of tables and views: other schemas and owners, exchanged names, and how jobs run.
+"""ALTER of tables and views: other names, schemas and owners, and how jobs run.
 
 What others read by its name keeps its name and its schema: their definitions are text that mentions it.
 """
@@ -6,22 +6,30 @@ What others read by its name keeps its name and its schema: their definitions ar
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, assert_never
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectStatus
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import (
+    BACKFILL_PARALLELISM,
+    PARALLELISM,
+    backfill_parallelism_of,
+    check,
+    read_parallelism,
+)
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady, WrongObjectType
 from seiche.model import JobId, ObjectId
-from seiche.session.database import Database, schedule_of
-from seiche.session.ddl import CatalogCommand
+from seiche.session.database import schedule_of
+from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.names import CATALOG_KINDS
+from seiche.session.rename import RENAMED_KINDS
 from seiche.session.rename import renamed as named_anew
-from seiche.session.variables import Variables
+from seiche.session.subscribed import with_name
+from seiche.session.subscriptions import SubscriptionDefinitions
 from seiche.session.view_options import RATE_LIMIT
 from seiche.sql import statements as ast
 from seiche.sql.renamed import renamed
@@ -32,10 +40,31 @@ from seiche.stream.batch_refresh.schedule import CRON, INTERVAL, read_schedule
 class Alter:
     """Statements that change an object and leave its rows, for one session."""
 
-    def __init__(self, database: Database, variables: Variables, wait: Callable[[Future[Any]], Any]) -> None:
-        self._database = database
-        self._variables = variables
-        self._wait = wait
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._database = definitions.database
+        self._variables = definitions.variables
+        self._wait = definitions.wait
+
+    def rename(self, statement: ast.Rename) -> None:
+        """Gives a table or a view another name; the definitions of what reads it follow."""
+        kind = CATALOG_KINDS.get(statement.kind)
+        if kind not in RENAMED_KINDS:
+            raise FeatureNotSupported(f"ALTER {statement.kind.value.upper()} RENAME is not supported yet")
+        found = self._database.catalog.find(
+            statement.name.parts, search_path=self._variables.search_path, kinds=(kind,), action="ALTER"
+        )
+        self._definitions.refuse_taken(found.schema, statement.new_name)
+        named_anew(self._database.catalog, found.id, statement.new_name)  # what cannot be is told before any epoch
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            changed = named_anew(catalog, found.id, statement.new_name)
+            job = JobId(found.id)
+            if job in graph:  # jobs know their names, for messages
+                graph = graph.replace(replace(graph.job(job), name=statement.new_name))  # type: ignore[type-var]
+            return changed, graph, Checkpoint(), None, None
+
+        self._definitions.run(CatalogCommand(self._database, work))
 
     def relation(self, statement: ast.AlterRelation) -> None:
         match statement.action:
@@ -48,8 +77,12 @@ class Alter:
             case ast.SetBackfillRateLimit(value):
                 found = self._find(statement.kind, statement.name)
                 self._set_rate(found, value)
+            case ast.SetParallelism(value, backfill):
+                self._set_parallelism(self._find(statement.kind, statement.name), value, backfill=backfill)
             case ast.SetOptions(options):
                 self._set_options(self._find(statement.kind, statement.name), options)
+            case ast.SetRetention(text):
+                SubscriptionDefinitions(self._definitions).set_retention(statement.name, text)
             case action:
                 assert_never(action)
 
@@ -58,8 +91,7 @@ class Alter:
         found = self._find(ast.ObjectKind.MATERIALIZED_VIEW, statement.name)
         if schedule_of(found) is None:
             raise WrongObjectType(
-                f"{found} follows every change at once",
-                hint=f"Only a view with {INTERVAL} or {CRON} is refreshed.",
+                f"{found} follows every change at once", hint=f"Only a view with {INTERVAL} or {CRON} is refreshed."
             )
         if found.status is ObjectStatus.CREATING:
             raise ObjectNotReady(f"{found} is still being created", hint="Wait for it with WAIT.")
@@ -117,6 +149,23 @@ class Alter:
             )
         self._database.jobs.set_rate_limit(found.id, rate)
 
+    def _set_parallelism(self, found: CatalogObject, value: str | None, *, backfill: bool) -> None:
+        """Takes effect with the next epoch, or with the next step of a view that is being created."""
+        name = BACKFILL_PARALLELISM if backfill else PARALLELISM
+        wanted = read_parallelism("default" if value is None else value, where=name)
+        if wanted is not None:
+            check(wanted, found.properties)
+
+        def changed(item: CatalogObject) -> CatalogObject:
+            kept = {key: known for key, known in item.properties.items() if key != name}
+            return replace(item, properties=kept if wanted is None else {**kept, name: wanted.text})
+
+        self._change([found], changed)
+        running = self._database.jobs.get(found.id)
+        if running is not None:
+            tasks = backfill_parallelism_of(self._database.catalog.get(found.id)).tasks(self._database.runtime.cores)
+            running.set_tasks(tasks)
+
     def _set_options(self, found: CatalogObject, options: ast.Options) -> None:
         for name, _ in options:
             if name not in (INTERVAL, CRON):
@@ -155,5 +204,7 @@ class Alter:
 
 
 def _named(item: CatalogObject, schema: str, name: str) -> CatalogObject:
+    if item.kind is ObjectKind.SUBSCRIPTION:
+        return with_name(item, schema, name)
     parts = (name,) if schema == "public" else (schema, name)
     return replace(item, schema=schema, name=name, definition=renamed(item.definition, parts))

@@ -1,4 +1,5 @@
-"""What the statements of a session change for those after them: variables, cursors and the transaction block."""
+"""What the statements of a session change for those after them: variables, cursors, prepared statements and the
+transaction block."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from seiche.errors import TransactionState
 from seiche.session.cursors import Cursors
 from seiche.session.database import Database
+from seiche.session.prepared import PreparedStatements
 from seiche.session.result import Result
 from seiche.session.transaction import Transaction, without_local
 from seiche.session.variables import Variables, find
@@ -22,6 +24,7 @@ class Conversation:
     note: Callable[[str], None]
     variables: Variables = field(default_factory=Variables)
     cursors: Cursors = field(default_factory=Cursors)
+    prepared: PreparedStatements = field(default_factory=PreparedStatements)
     transaction: Transaction | None = None
     read_only: bool = False
 

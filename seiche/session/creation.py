@@ -8,10 +8,13 @@ from collections.abc import Callable
 from seiche.catalog.objects import ObjectKind, ObjectStatus
 from seiche.errors import SeicheError, UndefinedObject
 from seiche.session import show
+from seiche.session.create_index import IndexDefinitions
 from seiche.session.database import Database
-from seiche.session.ddl import Ddl
+from seiche.session.definitions import Definitions
+from seiche.session.drops import Drops
 from seiche.session.result import Result
 from seiche.session.variables import Variables
+from seiche.session.views import ViewDefinitions
 from seiche.session.work import Work
 from seiche.sql import statements as ast
 from seiche.stream.backfill.protocol import Backfill
@@ -24,17 +27,28 @@ class Creation:
     """Creates and waits for one session. `tell` reaches the client while the statement runs."""
 
     def __init__(
-        self, database: Database, variables: Variables, ddl: Callable[[], Ddl], work: Work, tell: Callable[[str], None]
+        self,
+        database: Database,
+        variables: Variables,
+        definitions: Callable[[], Definitions],
+        work: Work,
+        tell: Callable[[str], None],
     ) -> None:
         self._database = database
         self._variables = variables
-        self._ddl = ddl
+        self._definitions = definitions
         self._work = work
         self._tell = tell
 
     def create_materialized_view(self, statement: ast.CreateMaterializedView, text: str) -> str | None:
         """Creates the view and, unless it is created in the background, waits for it. Returns a notice."""
-        backfill, notice = self._ddl().create_materialized_view(statement, text)
+        return self._built(*ViewDefinitions(self._definitions()).create_materialized_view(statement, text))
+
+    def create_index(self, statement: ast.CreateIndex) -> str | None:
+        """As `create_materialized_view`, for an index."""
+        return self._built(*IndexDefinitions(self._definitions()).create_index(statement))
+
+    def _built(self, backfill: Backfill | None, notice: str | None) -> str | None:
         if backfill is None or self._variables.is_on("background_ddl"):
             return notice
         try:
@@ -77,12 +91,12 @@ class Creation:
         self._work.forget_cancel()
         view = self._database.catalog.by_id.get(backfill.job.id)  # type: ignore[call-overload]
         if view is not None and view.status is ObjectStatus.CREATING:
-            self._ddl().drop_objects([view.id], cascade=True)
+            Drops(self._definitions()).drop_objects([view.id], cascade=True)
 
     def cancel(self, statement: ast.CancelJobs) -> Result:
         for number in statement.ids:
             item = self._database.catalog.by_id.get(number)  # type: ignore[call-overload]
             if item is None or item.status is not ObjectStatus.CREATING:
                 raise UndefinedObject(f"job {number} does not exist", hint="SHOW JOBS lists the jobs.")
-            self._ddl().drop_objects([item.id], cascade=True)
+            Drops(self._definitions()).drop_objects([item.id], cascade=True)
         return show.rows("CANCEL_COMMAND", [("Id", VARCHAR)], [(str(number),) for number in statement.ids])

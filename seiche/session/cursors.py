@@ -1,4 +1,4 @@
-"""Cursors by name: DECLARE, FETCH, CLOSE. A cursor reads the epoch at which it was declared."""
+"""Cursors by name: DECLARE, FETCH, CLOSE. A cursor over a query reads the epoch at which it was declared."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from seiche.errors import DuplicateCursor, UndefinedCursor
+from seiche.session.database import CursorFact
 from seiche.session.result import Piece, Result, RowReader
+from seiche.session.subscription_cursor import SubscriptionCursor
 
 CURSORS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    reader: RowReader
+    reader: RowReader | SubscriptionCursor
     hold: bool
 
 
@@ -24,13 +26,38 @@ class Cursors:
         self._open: dict[str, _Cursor] = {}
 
     def declare(self, name: str, result: Result, *, hold: bool) -> None:
+        self.refuse_taken(name)
+        self._open[name] = _Cursor(RowReader(result), hold)
+
+    def declare_subscribed(self, cursor: SubscriptionCursor) -> None:
+        """One over a subscription, which no transaction ends."""
+        self.refuse_taken(cursor.name)
+        self._open[cursor.name] = _Cursor(cursor, hold=True)
+
+    def refuse_taken(self, name: str) -> None:
+        """Raises DuplicateCursor unless there can be a new cursor of this name."""
         if name in self._open:
             raise DuplicateCursor(f'cursor "{name}" already exists')
         if len(self._open) >= CURSORS_MAX:
             raise DuplicateCursor("too many cursors are open", hint="Close those that are not needed.")
-        self._open[name] = _Cursor(RowReader(result), hold)
 
-    def reader(self, name: str) -> RowReader:
+    def facts(self) -> list[CursorFact]:
+        found = []
+        for name, cursor in sorted(self._open.items()):
+            match cursor.reader:
+                case SubscriptionCursor() as subscribed:
+                    item = subscribed.subscription
+                    found.append(CursorFact(name, str(item.qualified), subscribed.state, subscribed.idle_ms))
+                case _:
+                    found.append(CursorFact(name))
+        return found
+
+    def subscribed(self, name: str) -> SubscriptionCursor | None:
+        """The cursor if it is one over a subscription."""
+        reader = self.reader(name)
+        return reader if isinstance(reader, SubscriptionCursor) else None
+
+    def reader(self, name: str) -> RowReader | SubscriptionCursor:
         if name not in self._open:
             raise UndefinedCursor(f'cursor "{name}" does not exist')
         return self._open[name].reader

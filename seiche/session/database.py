@@ -18,7 +18,8 @@ from typing import Any, Protocol
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
 from seiche.catalog.facts import SessionFact
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import PARALLELISM, Parallelism, backfill_parallelism_of, parallelism_of
 from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
@@ -33,24 +34,34 @@ from seiche.model import Epoch, JobId, ObjectId, RelationId, RelationSchema
 from seiche.plan.algebra import Plan, with_names
 from seiche.plan.fragments import Fragment, cut
 from seiche.plan.lower import lower
+from seiche.session import indexes
+from seiche.session.commits import Commits
 from seiche.session.jobs import Jobs
 from seiche.session.names import CatalogNames
+from seiche.session.plan_cache import PlanCache
+from seiche.session.point_reads import PointReads
+from seiche.session.subscribed import log_since
 from seiche.session.system.evaluate import SystemQueries
 from seiche.sql.bind import Settings, bind_query
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateMaterializedView
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.fold import FoldPolicy
+from seiche.storage.lookups import Lookups
 from seiche.storage.retention import Pins, Trash
 from seiche.stream.backfill.arrangement import ArrangementBackfill, ArrangementState, BackfillKind
+from seiche.stream.backfill.hand_over import HandOver
 from seiche.stream.backfill.protocol import Backfill
-from seiche.stream.backfill.snapshot import BackfillState, HandOver, SnapshotBackfill, Surroundings, pin_holder
-from seiche.stream.batch_refresh.runner import RefreshRunner, stored_state
+from seiche.stream.backfill.snapshot import SnapshotBackfill
+from seiche.stream.backfill.state import BackfillState, Surroundings, pin_holder
+from seiche.stream.batch_refresh.runner import Known, RefreshRunner
 from seiche.stream.batch_refresh.schedule import Schedule, read_schedule
+from seiche.stream.conflict import Conflict
+from seiche.stream.load import StreamLoad
 from seiche.stream.maintenance import Maintenance, MaintenancePolicy
 from seiche.stream.rowids import RowIds
 from seiche.stream.runtime import Runtime
-from seiche.stream.table import Conflict, TableJob
+from seiche.stream.table import TableJob
 from seiche.stream.view import ViewJob
 
 # Counts up when a change of planning gives stored views another shape than before.
@@ -108,10 +119,22 @@ class TableGate:
         self._condition.notify_all()
 
 
+@dataclass(frozen=True, slots=True)
+class CursorFact:
+    """An open cursor as SHOW CURSORS tells of it; the last three only of one over a subscription."""
+
+    name: str
+    subscription: str | None = None
+    state: str | None = None
+    idle_ms: int | None = None
+
+
 class KnownSession(Protocol):
     """A session as others see it."""
 
     def fact(self) -> SessionFact: ...
+
+    def open_cursors(self) -> list[CursorFact]: ...
 
 
 @dataclass(slots=True)
@@ -131,18 +154,26 @@ class Database:
     catalog: Catalog
     system: SystemQueries = field(default_factory=SystemQueries)
     sessions: MutableMapping[int, KnownSession] = field(default_factory=weakref.WeakValueDictionary)
+    commits: Commits = field(default_factory=Commits)
+    plans: PlanCache = field(default_factory=PlanCache)
+    points: PointReads = field(init=False)
     jobs: Jobs = field(init=False)
     refreshes: RefreshRunner = field(init=False)
+    load: StreamLoad = field(init=False)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs)
+        self.points = PointReads(self.runtime.versions, Lookups(self.runtime.reader))
+        self.load = StreamLoad(self.clock)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
+        self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs, self.refreshes.words)
+        self.maintenance.log_since = lambda relation: log_since(self.catalog, relation, self.clock.now_ms())
+        self._offer_indexes()
 
     def _surroundings(self) -> Surroundings:
-        return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock)
+        return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock, self.load)
 
     # --- the catalog at a barrier --------------------------------------------------------------------
 
@@ -159,8 +190,14 @@ class Database:
 
         def publish() -> None:
             self.catalog = new
+            self._offer_indexes()
 
         return Checkpoint.between(old, new), publish
+
+    def _offer_indexes(self) -> None:
+        """Lets lookups use the indexes that are complete at the committed epoch."""
+        versions = self.runtime.versions
+        versions.indexes.set(indexes.readable(self.catalog, versions.committed_epoch))
 
     # --- jobs ----------------------------------------------------------------------------------------
 
@@ -174,9 +211,11 @@ class Database:
             RelationId(table.id),
             table.relation,
             conflict,
-            self.runtime,
+            # What nobody set does not hold back a load.
+            self.runtime_of(parallelism_of(table)) if PARALLELISM in table.properties else self.runtime,
             self.row_ids,
             self.bounds,
+            tuple(table.properties.get("version_columns", ())),
         )
 
     def view_plan(self, statement: CreateMaterializedView, catalog: Catalog, search_path: tuple[str, ...]) -> Plan:
@@ -189,12 +228,8 @@ class Database:
         return with_names(plan, wanted)
 
     def fragments_of(self, view: CatalogObject, catalog: Catalog) -> tuple[Fragment, ...]:
-        """The fragments of a stored view, planned again from its definition."""
-        (parsed,) = parse(view.definition)
-        if not isinstance(parsed.statement, CreateMaterializedView):
-            raise InvariantError(f"{view} is not defined by CREATE MATERIALIZED VIEW")
-        search_path = tuple(view.properties.get("search_path", ["public"]))
-        plan = self.view_plan(parsed.statement, catalog, search_path)
+        """The fragments of a stored view or an index, planned again from its definition."""
+        plan = indexes.stored_plan(view, catalog) if view.kind is ObjectKind.INDEX else self._stored_plan(view, catalog)
         internal = iter(catalog.children(view.id))
         fragments = cut(plan, RelationId(view.id), lambda: RelationId(next(internal).id))
         stored = {RelationId(child.id): child.relation for child in catalog.children(view.id)}
@@ -208,16 +243,31 @@ class Database:
                 )
         return fragments
 
+    def _stored_plan(self, view: CatalogObject, catalog: Catalog) -> Plan:
+        (parsed,) = parse(view.definition)
+        if not isinstance(parsed.statement, CreateMaterializedView):
+            raise InvariantError(f"{view} is not defined by CREATE MATERIALIZED VIEW")
+        search_path = tuple(view.properties.get("search_path", ["public"]))
+        return self.view_plan(parsed.statement, catalog, search_path)
+
     def view_job(self, view: CatalogObject, catalog: Catalog) -> ViewJob:
-        return ViewJob(JobId(view.id), view.name, self.fragments_of(view, catalog), self.runtime)
+        runtime = self.runtime_of(parallelism_of(view))
+        return ViewJob(JobId(view.id), view.name, self.fragments_of(view, catalog), runtime)
+
+    def runtime_of(self, parallelism: Parallelism) -> Runtime:
+        return replace(self.runtime, tasks=parallelism.tasks(self.runtime.cores))
 
     def start_backfill(
         self, view: CatalogObject, job: ViewJob, state: BackfillState, stored: Sequence[VnodeProgress] = ()
     ) -> SnapshotBackfill:
         """Goes on with a view's creation from its stored state, as soon as there is a place for it."""
-        batch = schedule_of(view) is not None
+        schedule = schedule_of(view)
+        batch = schedule is not None
         finish = self._rest if batch else self._hand_over
         backfill = SnapshotBackfill(job, state, self._surroundings(), finish, stored=stored, catches_up=not batch)
+        if schedule is not None:
+            self.refreshes.add(job, self._planner(job.id), Known(state.pinned, None, self.clock.now_ms()), schedule)
+        backfill.set_tasks(backfill_parallelism_of(view).tasks(self.runtime.cores))
         self.jobs.add(backfill)
         return backfill
 
@@ -225,11 +275,11 @@ class Database:
         self, job: ViewJob, state: ArrangementState, since: Epoch, stored: Sequence[VnodeProgress] = ()
     ) -> ArrangementBackfill:
         """A view's creation as a job of the main graph. The caller adds it to the graph, and to the list of jobs."""
-        return ArrangementBackfill(job, state, self.runtime, self.clock, self._take_over, stored=stored, since=since)
+        return ArrangementBackfill(job, state, job.runtime, self.clock, self._take_over, stored=stored, since=since)
 
     def resume_in_graph(self, state: StoredState) -> None:
         """Goes on with views that grow inside the main graph, before it starts."""
-        for view in self.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+        for view in self.catalog.objects(*FOLLOWING_KINDS):
             progress = state.progress.get(JobId(view.id))
             if view.status is ObjectStatus.CREATING and progress is not None and _grows_in_graph(progress):
                 job = self.view_job(view, self.catalog)
@@ -245,7 +295,7 @@ class Database:
 
     def resume(self, state: StoredState) -> None:
         """Goes on with everything that runs beside the main graph and does not run yet, from what is stored."""
-        for view in self.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+        for view in self.catalog.objects(*FOLLOWING_KINDS):
             if self.jobs.get(view.id) is not None or JobId(view.id) in self.refreshes:
                 continue
             schedule = schedule_of(view)
@@ -260,12 +310,12 @@ class Database:
                 stored = [each for each in state.backfill if each.job == job.id]
                 self.start_backfill(view, job, BackfillState.from_json(progress), stored)
             elif schedule is not None:
-                self.refreshes.add(job, self._planner(job.id), dict(progress), schedule)
+                self.refreshes.add(job, self._planner(job.id), Known.from_json(progress), schedule)
 
     def main_graph(self, catalog: Catalog) -> Graph:
         """The jobs that follow every barrier."""
         jobs: list[Job] = [self.table_job(table) for table in catalog.objects(ObjectKind.TABLE)]
-        for view in catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+        for view in catalog.objects(*FOLLOWING_KINDS):
             if view.status is ObjectStatus.CREATED and schedule_of(view) is None:
                 jobs.append(self.view_job(view, catalog))
         for each in self.jobs.listed():
@@ -323,7 +373,8 @@ class Database:
     def _rest(self, backfill: SnapshotBackfill) -> Future[Any]:
         """A view with a schedule is idle from here on. Its pins stay."""
         job, epoch = backfill.job, backfill.state.pinned
-        stored = stored_state(epoch, epoch, self.clock.now_ms())
+        known = Known(epoch, epoch, self.clock.now_ms())
+        self.refreshes.snapshot_read(job.id)
 
         def work(graph: Graph, barrier: Barrier) -> Effect:
             part, make_current = self._created(backfill, barrier)
@@ -333,10 +384,10 @@ class Database:
 
             def published() -> None:
                 make_current()
-                self.refreshes.add(job, self._planner(job.id), stored, schedule)
+                self.refreshes.snapshot_committed(job.id, known, schedule)
                 self.maintenance.note(job.outputs)
 
-            gone = Checkpoint(put_progress={job.id: stored}, drop_backfill=frozenset([job.id]))
+            gone = Checkpoint(put_progress={job.id: known.to_json()}, drop_backfill=frozenset([job.id]))
             return Effect(graph, part.merge(gone), None, published)
 
         return self.coordinator.command(_Working(work))
@@ -371,7 +422,10 @@ class Database:
         for each in self.jobs.listed():
             if isinstance(each, ArrangementBackfill):
                 each.epoch_ended(self.coordinator.committed_epoch, failed=report.error is not None)
+        if report.jobs:
+            self.load.epoch_took(report.total_s)
         if report.error is None:
+            self.commits.ring()
             self.refreshes.nudge()
             changed = [
                 RelationId(relation)

@@ -9,23 +9,26 @@ from seiche.catalog.catalog import Catalog
 from seiche.errors import FeatureNotSupported
 from seiche.model import RelationId
 from seiche.plan import explain
-from seiche.session.ddl import Ddl
+from seiche.session.definitions import Definitions
 from seiche.session.reading import Reading
 from seiche.session.result import Result
+from seiche.session.views import ViewDefinitions
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn
 from seiche.types import VARCHAR
 
 
-def explained(statement: ast.Explain, ddl: Callable[[], Ddl], reading: Reading, catalog: Catalog) -> Result:
+def explained(
+    statement: ast.Explain, definitions: Callable[[], Definitions], reading: Reading, catalog: Catalog
+) -> Result:
     match statement.statement:
         case ast.CreateMaterializedView() as view:
-            definitions = ddl()
-            fragments = definitions.explain(view)
+            views = ViewDefinitions(definitions())
+            fragments = views.explain(view)
             root = explain.describe(fragments, lambda relation: _relation_name(catalog, relation, str(view.name)))
             match statement.format:
                 case ast.ExplainFormat.TEXT:
-                    shown = explain.text(root).rstrip() + "\n" + definitions.explained_backfill(view)
+                    shown = explain.text(root).rstrip() + "\n" + views.explained_backfill(view)
                 case ast.ExplainFormat.JSON:
                     shown = explain.as_json(root)
                 case ast.ExplainFormat.DOT:

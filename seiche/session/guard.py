@@ -60,6 +60,13 @@ class Guard:
                 self._demand(statement.language != "python", "must be superuser to create a function in Python")
                 if statement.or_replace:
                     self._own(statement.name, ast.ObjectKind.FUNCTION)
+            case ast.CreateSubscription():
+                self._create_in(statement.name)
+                self._read(statement.source)
+            case ast.DeclareSubscriptionCursor():
+                self._read(statement.subscription)
+            case ast.Prepare():
+                self.check(statement.statement)
             case ast.CreateIndex():
                 self._own(statement.table)
             case ast.CreateSchema():
@@ -134,6 +141,12 @@ class Guard:
         if len(parts) == 3 and all(it.name != parts[0] for it in self._catalog.databases):
             return None
         return self._catalog.try_find(parts, search_path=self._search_path, kinds=_RELATIONS)
+
+    def _read(self, name: ast.ObjectName) -> None:
+        item = self._found(name.parts)
+        if item is not None:
+            self._use(item)
+            self._need(Privilege.SELECT, item)
 
     def _write(self, name: ast.ObjectName, privilege: Privilege, *, reading: bool) -> None:
         item = self._found(name.parts)

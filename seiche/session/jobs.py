@@ -16,10 +16,14 @@ from seiche.stream.backfill.protocol import Backfill
 
 
 class Jobs:
-    """Safe to use from several threads. `limit` tells how many may run at once, 0 for any number."""
+    """Safe to use from several threads. `limit` tells how many may run at once, 0 for any number.
 
-    def __init__(self, limit: Callable[[], int]) -> None:
+    `words` puts a job's progress into the words of its kind.
+    """
+
+    def __init__(self, limit: Callable[[], int], words: Callable[[JobId, str], str] = lambda _, told: told) -> None:
         self._limit = limit
+        self._words = words
         self._lock = threading.RLock()
         self._listed: dict[JobId, Backfill] = {}  # in the order in which they came
         self._started: set[JobId] = set()
@@ -56,7 +60,7 @@ class Jobs:
         error = backfill.done.exception() if backfill.done.done() else None
         if error is not None:
             return f"Failed [{getattr(error, 'message', error)}]"
-        return str(backfill.progress)
+        return self._words(JobId(job), str(backfill.progress))
 
     def forget(self, job: int) -> Backfill | None:
         """Takes a job off the list and stops it. When it returns the job touches nothing any more."""

@@ -27,7 +27,7 @@ CATALOG_KINDS = {
     ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
 }
 
-_READABLE = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.VIEW)
+_READABLE = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.VIEW, ObjectKind.INDEX)
 
 
 def user_function(statement: ast.CreateFunction) -> UserFunction:

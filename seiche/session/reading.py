@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.catalog.system_views import SYSTEM_VIEWS
@@ -20,9 +21,10 @@ from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.query import open_scope, relation_of, render, typed
 from seiche.session.database import Database
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
-from seiche.session.result import Piece, Result, fetch_rows
+from seiche.session.point_reads import Found
+from seiche.session.result import Piece, Result, fetch_rows, rows_of
 from seiche.session.streaming import pieces
-from seiche.session.system.evaluate import arrow_of
+from seiche.session.system.evaluate import Answer, arrow_of
 from seiche.session.system.observe import observe
 from seiche.session.transaction import Transaction
 from seiche.session.variables import Variables
@@ -59,7 +61,11 @@ class Reading:
         held = self._hold()
         epoch = self._epoch(bound)
         try:
-            frame = self._frame_at(bound, epoch)
+            found = self._database.points.find(bound, epoch) if self._transaction is None else None
+            if found is not None and found.answer is not None:
+                held.close()
+                return answered(self._database, Answer(bound.columns, found.answer), epoch)
+            frame = self._planned(bound, epoch, found)
         except BaseException:
             held.close()
             raise
@@ -110,7 +116,17 @@ class Reading:
                 )
         return Epoch(asked)
 
-    def _frame_at(self, bound: BoundQuery, epoch: Epoch) -> DataFrame:
+    def _planned(self, bound: BoundQuery, epoch: Epoch, found: Found | None) -> DataFrame:
+        """The query as a frame, which may have been made before."""
+        database, relations = self._database, sorted(bound.relations)
+        stored = [RelationId(each) for each in relations if RelationId(each) in database.runtime.versions]
+        plain = len(stored) == len(relations) and not bound.volatile and f"`{SYSTEM_SOURCE}" not in bound.sql
+        if self._transaction is not None or found is not None or not plain:
+            return self._frame_at(bound, epoch, found)
+        versions = [database.runtime.versions.at(each, epoch) for each in stored]
+        return database.plans.frame(bound, database.catalog, versions, lambda: self._frame_at(bound, epoch))
+
+    def _frame_at(self, bound: BoundQuery, epoch: Epoch, found: Found | None = None) -> DataFrame:
         runtime = self._database.runtime
         views: dict[str, str] = {}
         with open_scope(runtime.spark) as scope:
@@ -119,6 +135,9 @@ class Reading:
                 if source not in views:
                     if source.startswith(SYSTEM_SOURCE):
                         views[source] = scope.view(self._system_frame(source.removeprefix(SYSTEM_SOURCE)))
+                    elif found is not None and source == found.source:
+                        schema = runtime.versions.schema(relation_of(source))
+                        views[source] = scope.view(runtime.reader.local(found.rows, schema))
                     elif self._transaction is not None and epoch == self._transaction.epoch:
                         views[source] = scope.view(self._transaction.frame(relation_of(source)))
                     else:
@@ -143,13 +162,33 @@ class Reading:
         with self._work.running():
             self._begin()
             self._work.stop_if_told()
-            return list(self._work.translated(lambda: fetch_rows(frame)))
+            with self._database.plans.using(frame):
+                return list(self._work.translated(lambda: fetch_rows(frame)))
+
+    def batches(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        """The rows of a frame in its order, a bounded part at a time."""
+        limit = self._database.runtime.limits.inline_bytes_max
+        with self._database.plans.using(frame):
+            for batch in pieces(frame, inline_bytes=limit, scratch=scratch_folder(self._database)):
+                self._work.stop_if_told()
+                yield batch
 
     def _pieces(self, frame: DataFrame) -> Iterator[Piece]:
-        limit = self._database.runtime.limits.inline_bytes_max
-        for batch in pieces(frame, inline_bytes=limit, scratch=scratch_folder(self._database)):
-            self._work.stop_if_told()
+        for batch in self.batches(frame):
             yield [column.to_pylist() for column in batch.columns], batch.num_rows
+
+
+def answered(database: Database, answer: Answer, epoch: Epoch | None = None) -> Result:
+    """An answer that is on the driver already, as a result."""
+    rows = rows_of(answer.table.to_pydict().values(), answer.table.num_rows)
+    spark = database.runtime.spark
+    return Result(
+        f"SELECT {len(rows)}",
+        answer.columns,
+        epoch=epoch if epoch is not None else database.runtime.versions.committed_epoch,
+        _rows=rows,
+        _as_frame=lambda: spark.createDataFrame(answer.table),
+    )
 
 
 def scratch_folder(database: Database) -> Path:

@@ -12,26 +12,40 @@ from dataclasses import replace
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import DEFAULT_SCHEMA, CatalogObject, ObjectKind
 from seiche.errors import FeatureNotSupported, InvariantError, SeicheError
+from seiche.session import indexes
 from seiche.session.names import CatalogNames
+from seiche.session.subscribed import with_source_renamed
 from seiche.sql.bind import Settings, bind_query, references_of
 from seiche.sql.parse import parse
 from seiche.sql.rename import with_own_name, with_relation_named
 from seiche.sql.statements import CreateMaterializedView, CreateView, SqlQuery
 
-RENAMED_KINDS = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW)
+RENAMED_KINDS = (
+    ObjectKind.TABLE,
+    ObjectKind.VIEW,
+    ObjectKind.MATERIALIZED_VIEW,
+    ObjectKind.INDEX,
+    ObjectKind.SUBSCRIPTION,
+)
 
 
 def renamed(catalog: Catalog, object_id: int, new_name: str) -> Catalog:
     """The catalog in which the object has its new name; raises where a definition cannot follow."""
     item = catalog.get(object_id)
+    if item.kind is ObjectKind.INDEX:
+        (source,) = item.dependencies
+        return catalog.with_objects(indexes.with_names(item, new_name, catalog.get(source)))
+    own = replace(item, name=new_name, definition=with_own_name(item.definition, new_name))
+    readers = [each for each in catalog.objects() if item.id in each.dependencies]
+    copies = [indexes.with_names(each, each.name, own) for each in readers if each.kind is ObjectKind.INDEX]
     followers = [
         replace(each, definition=_following(catalog, each, item, new_name))
-        for each in catalog.objects()
-        if item.id in each.dependencies
+        for each in readers
+        if each.kind not in (ObjectKind.INDEX, ObjectKind.SUBSCRIPTION)
     ]
+    subscribed = [with_source_renamed(each, new_name) for each in readers if each.kind is ObjectKind.SUBSCRIPTION]
     internal = [replace(each, name=internal_name(new_name, each.id)) for each in catalog.children(item.id)]
-    own = replace(item, name=new_name, definition=with_own_name(item.definition, new_name))
-    changed = catalog.with_objects(own, *followers, *internal)
+    changed = catalog.with_objects(own, *copies, *followers, *subscribed, *internal)
     for each in followers:
         if not _same_query(catalog, changed, each.id):
             raise _cannot_follow(item, each)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeVar, assert_never
 
 import pyarrow as pa
@@ -20,7 +21,6 @@ from seiche.errors import (
     FeatureNotSupported,
     SeicheError,
     UndefinedColumn,
-    UndefinedStatement,
     nearest,
 )
 from seiche.query import open_scope, render, typed
@@ -30,23 +30,31 @@ from seiche.session.alter import Alter
 from seiche.session.conversation import Conversation
 from seiche.session.copying import CopiedRows
 from seiche.session.creation import Creation
-from seiche.session.database import Database
-from seiche.session.ddl import Ddl
+from seiche.session.database import CursorFact, Database
+from seiche.session.definitions import Definitions
 from seiche.session.describe import Description, describe, merged_types
 from seiche.session.dml import Dml
+from seiche.session.drops import Drops
 from seiche.session.explaining import explained
+from seiche.session.functions import create_function
 from seiche.session.given import arrow_rows
 from seiche.session.guard import Guard
-from seiche.session.reading import Reading, scratch_folder
-from seiche.session.result import Piece, Result, RowReader, fetch_rows, rows_of
+from seiche.session.prepared import PreparedStatement, values_of
+from seiche.session.reading import Reading, answered, scratch_folder
+from seiche.session.result import Piece, Result, RowReader, fetch_rows
+from seiche.session.subscribed import timeout_ms
+from seiche.session.subscriptions import SubscriptionDefinitions, declared
 from seiche.session.system.ask import Asker
 from seiche.session.system.evaluate import Answer
+from seiche.session.tables import TableDefinitions
 from seiche.session.variables import Variables
+from seiche.session.views import ViewDefinitions
 from seiche.session.work import Work
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery
 from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse, parse_name
+from seiche.sql.text import format_value
 from seiche.types import VARCHAR, SqlType
 
 _sessions = itertools.count(1)
@@ -112,6 +120,8 @@ class Session:
         with self._work.running():
             self._begin()
             self._conversation.refuse_if_failed(parsed.statement)
+            if isinstance(parsed.statement, ast.Execute):
+                return Description((), self._conversation.prepared.find(parsed.statement.name).description.columns)
             if isinstance(parsed.statement, ast.Select):
                 tree = parsed.statement.query.tree
                 asked = self._work.translated(lambda: self._asker.describe(tree, self._me(), self.variables))
@@ -228,17 +238,21 @@ class Session:
         self._work.begin(self.variables.integer("statement_timeout"))
 
     def _one(self, parsed: ast.ParsedStatement) -> Result:
-        started = time.perf_counter()
+        started, metrics = time.perf_counter(), self._database.runtime.metrics
         self._begin()
         self._statement = (shown_text(parsed), self._database.clock.now_ms())
         self._conversation.refuse_if_failed(parsed.statement)
         try:
             result = self._in_transaction(lambda: self._dispatch(parsed.statement, parsed.text))
         except SeicheError as error:
+            metrics.statements.add(outcome="failed")
             if error.position is not None and parsed.start:
                 error.position = min(error.position, parsed.start + len(parsed.text))
             raise
-        return replace_result(result, tuple(self._notices), time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        metrics.statements.add(outcome="done")
+        metrics.statement_seconds.observe(seconds)
+        return replace_result(result, tuple(self._notices), seconds)
 
     def _in_transaction(self, work: Callable[[], T]) -> T:
         """An error inside a transaction block fails the block."""
@@ -263,7 +277,7 @@ class Session:
                 count, returned = self._dml().delete(statement)
                 return self._written(f"DELETE {count}", returned)
             case ast.CreateTable():
-                self._note(self._ddl().create_table(statement, text))
+                self._note(TableDefinitions(self._definitions()).create_table(statement, text))
                 return Result("CREATE_TABLE")
             case ast.CreateTableAs():
                 return self._create_table_as(statement, text)
@@ -271,13 +285,13 @@ class Session:
                 self._note(self._creation().create_materialized_view(statement, text))
                 return Result("CREATE_MATERIALIZED_VIEW")
             case ast.CreateView():
-                self._note(self._ddl().create_view(statement, text))
+                self._note(ViewDefinitions(self._definitions()).create_view(statement, text))
                 return Result("CREATE_VIEW")
             case ast.CreateFunction():
-                self._note(self._ddl().create_function(statement, text))
+                self._note(create_function(self._definitions(), statement, text))
                 return Result("CREATE_FUNCTION")
             case ast.CreateSchema():
-                self._note(self._ddl().create_schema(statement))
+                self._note(self._definitions().create_schema(statement))
                 return Result("CREATE_SCHEMA")
             case (
                 ast.CreateUser() | ast.AlterUser() | ast.Grant() | ast.Revoke() | ast.AlterOwner() | ast.CommentOn()
@@ -287,13 +301,14 @@ class Session:
                     statement, self._note
                 )
             case ast.CreateIndex():
-                raise FeatureNotSupported("CREATE INDEX is not supported yet")
+                self._note(self._creation().create_index(statement))
+                return Result("CREATE_INDEX")
             case ast.Drop():
-                for notice in self._ddl().drop(statement):
+                for notice in Drops(self._definitions()).drop(statement):
                     self._note(notice)
                 return Result("DROP_" + statement.kind.name)
             case ast.Rename():
-                self._ddl().rename(statement)
+                Alter(self._definitions()).rename(statement)
                 return Result("ALTER_" + statement.kind.name)
             case ast.AlterRelation():
                 self._alter().relation(statement)
@@ -318,18 +333,34 @@ class Session:
             case ast.DeclareCursor(name, query, hold):
                 self._conversation.cursors.declare(name, self._select(ast.Select(query)), hold=hold)
                 return Result("DECLARE_CURSOR")
+            case ast.DeclareSubscriptionCursor():
+                self._conversation.cursors.refuse_taken(statement.name)
+                cursor, later = declared(self._database, self.variables, statement, self._reading().batches)
+                self._conversation.cursors.declare_subscribed(cursor)
+                self._note(later)
+                return Result("DECLARE_CURSOR")
+            case ast.CreateSubscription():
+                self._note(SubscriptionDefinitions(self._definitions()).create(statement))
+                return Result("CREATE_SUBSCRIPTION")
             case ast.FetchCursor(name, count):
+                coming = self.rows_coming(statement)
+                if coming is not None:
+                    self._work.wait_at_most(*coming)
                 return self._conversation.cursors.fetch(name, count)
             case ast.CloseCursor(name):
                 self._conversation.cursors.close(name)
                 return Result("CLOSE_CURSOR")
+            case ast.Prepare():
+                return self._prepare(statement)
+            case ast.Execute():
+                return self._execute(statement)
             case ast.Deallocate(name):
-                if name is not None:
-                    raise UndefinedStatement(f'prepared statement "{name}" does not exist')
+                self._conversation.prepared.drop(name)
                 return Result("DEALLOCATE")
             case ast.Discard(everything):
                 if everything:
                     self._conversation.cursors.close(None)
+                    self._conversation.prepared.drop(None)
                     self.variables = Variables()
                 return Result("DISCARD")
             case ast.Unlisten():
@@ -363,7 +394,7 @@ class Session:
             case ast.Describe():
                 return show.describe(self._database, self.variables, statement.name)
             case ast.Explain():
-                return explained(statement, self._ddl, self._reading(), self._database.catalog)
+                return explained(statement, self._definitions, self._reading(), self._database.catalog)
             case _:
                 assert_never(statement)
 
@@ -391,15 +422,7 @@ class Session:
         """The answer to a question about the system, as a result."""
         for name, value in changes.items():
             self.variables = self.variables.with_value(name, value)
-        rows = rows_of(answer.table.to_pydict().values(), answer.table.num_rows)
-        spark = self._database.runtime.spark
-        return Result(
-            f"SELECT {len(rows)}",
-            answer.columns,
-            epoch=self._database.runtime.versions.committed_epoch,
-            _rows=rows,
-            _as_frame=lambda: spark.createDataFrame(answer.table),
-        )
+        return answered(self._database, answer)
 
     def _me(self) -> User:
         return self._database.catalog.user(self.user)
@@ -426,30 +449,71 @@ class Session:
             self._conversation.transaction,
         )
 
+    # --- subscriptions and prepared statements -------------------------------------------------------
+
+    def open_cursors(self) -> list[CursorFact]:
+        return self._conversation.cursors.facts()
+
+    def rows_coming(self, statement: ast.FetchCursor) -> tuple[Future[None], float] | None:
+        """What a FETCH waits for and for how many seconds at most; None when it does not wait."""
+        cursor, wait_ms = self._conversation.cursors.subscribed(statement.name), timeout_ms(statement.options)
+        if cursor is None or not wait_ms or self.transaction_status == "E":
+            return None
+        return cursor.coming(), wait_ms / 1000
+
+    def _prepare(self, statement: ast.Prepare) -> Result:
+        prepared = self._conversation.prepared
+        prepared.refuse_taken(statement.name)
+        parsed = ast.ParsedStatement(statement.statement, statement.text, 0)
+        description = self.describe(parsed, statement.types)
+        prepared.add(statement.name, PreparedStatement(statement.statement, statement.text, description))
+        return Result("PREPARE")
+
+    def _execute(self, statement: ast.Execute) -> Result:
+        prepared = self._conversation.prepared.find(statement.name)
+        types = prepared.description.parameters
+        values = values_of(statement, types, self._text_of)
+        outer, self._parameters = self._parameters, Parameters(types, values)
+        try:
+            return self._dispatch(prepared.statement, prepared.text)
+        finally:
+            self._parameters = outer
+
+    def _text_of(self, query: ast.SqlQuery) -> str | None:
+        """The one value of a query, as text."""
+        result = self._select(ast.Select(query))
+        ((value,),) = result.rows or []
+        assert result.columns is not None
+        type_, timezone = result.columns[0].type, self.variables.get("timezone")
+        return None if value is None else format_value(value, type_, timezone)
+
     # --- definitions ---------------------------------------------------------------------------------
 
-    def _ddl(self) -> Ddl:
+    def _definitions(self) -> Definitions:
         if self._conversation.transaction is not None:
             self._conversation.transaction.refuse_if_read_only("a definition")
             self._note("a definition takes effect at once, and stays if the transaction is rolled back")
-        return Ddl(self._database, self.variables, self._work.wait, self.user)
+        return Definitions(self._database, self.variables, self._work.wait, self.user)
 
     def _guard(self) -> Guard:
         return Guard(self._database.catalog, self._me(), self.variables.search_path)
 
     def _alter(self) -> Alter:
-        return Alter(self._database, self.variables, self._work.wait)
+        return Alter(Definitions(self._database, self.variables, self._work.wait, self.user))
 
     def _creation(self) -> Creation:
-        return Creation(self._database, self.variables, self._ddl, self._work, lambda notice: self.on_notice(notice))
+        return Creation(
+            self._database, self.variables, self._definitions, self._work, lambda notice: self.on_notice(notice)
+        )
 
     def _create_table_as(self, statement: ast.CreateTableAs, text: str) -> Result:
         bound = self._reading().bound(ast.Select(statement.query))
-        plain = self._ddl().create_table_as(statement, bound.columns)
+        tables = TableDefinitions(self._definitions())
+        plain = tables.create_table_as(statement, bound.columns)
         if plain is None:
             self._note(f'relation "{statement.name.name}" already exists, skipping')
             return Result("CREATE_TABLE")
-        self._ddl().create_table(plain, text)
+        tables.create_table(plain, text)
         insert = ast.Insert(statement.name, tuple(column.name for column in plain.columns), statement.query)
         count, _ = self._dml().insert(insert)
         return Result(f"SELECT {count}")

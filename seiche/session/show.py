@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.errors import FeatureNotSupported
 from seiche.session.database import Database
@@ -48,6 +48,8 @@ def show_objects(database: Database, variables: Variables, statement: ast.ShowOb
             names = [user.name for user in catalog.users]
         case ast.Listing.JOBS:
             return _jobs(database)
+        case ast.Listing.CURSORS | ast.Listing.SUBSCRIPTION_CURSORS:
+            return _cursors(database, variables, subscribed=statement.listing is ast.Listing.SUBSCRIPTION_CURSORS)
         case ast.Listing.CONNECTIONS | ast.Listing.SECRETS:
             names = []
         case listing:
@@ -78,10 +80,26 @@ def _in_schema(
 def _jobs(database: Database) -> Result:
     """Views that are being created."""
     found: Rows = []
-    for item in database.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+    for item in database.catalog.objects(*FOLLOWING_KINDS):
         if item.status is ObjectStatus.CREATING:
             found.append((item.id, item.definition, database.jobs.progress(item.id) or "Stopped"))
     return rows("SHOW_COMMAND", [("Id", BIGINT), ("Statement", VARCHAR), ("Progress", VARCHAR)], found)
+
+
+def _cursors(database: Database, variables: Variables, *, subscribed: bool) -> Result:
+    """The open cursors of all sessions: those over subscriptions, or the others."""
+    columns = [(name, VARCHAR) for name in ("Session", "User", "Host", "Database", "Cursor Name")]
+    if subscribed:
+        columns += [("Subscription Name", VARCHAR), ("State", VARCHAR), ("Idle Duration Ms", BIGINT)]
+    found: Rows = []
+    for pid, session in sorted(database.sessions.items()):
+        for cursor in session.open_cursors():
+            if (cursor.subscription is not None) is subscribed:
+                who = session.fact()
+                row = (str(pid), who.user, who.client, variables.get("database"), cursor.name)
+                more = (cursor.subscription, cursor.state, cursor.idle_ms) if subscribed else ()
+                found.append((*row, *more))
+    return rows("SHOW_COMMAND", columns, found)
 
 
 def describe(database: Database, variables: Variables, name: ast.ObjectName, pattern: str | None = None) -> Result:

@@ -62,12 +62,14 @@ def _milliseconds(name: str, value: str) -> int:
 
 
 def _timezone(value: str) -> str:
-    if value.lower() in ("local", "default", "utc", "gmt", "z"):
+    if value.lower() in ("utc", "z"):
         return "UTC"
     by_folded = {name.lower(): name for name in zoneinfo.available_timezones()}
     if value.lower() not in by_folded:
         raise InvalidParameter(
-            f'invalid value for parameter "timezone": "{value}"', hint=nearest(value, by_folded.values())
+            f'invalid value for parameter "timezone": "{value}"',
+            detail="Invalid value: there is no time zone of that name.",
+            hint=nearest(value, by_folded.values()),
         )
     return by_folded[value.lower()]
 
@@ -108,7 +110,13 @@ VARIABLES = MappingProxyType(
             Variable("server_version_num", "130014", "the same as a number", read_only=True),
             Variable("standard_conforming_strings", "on", "backslashes in strings are plain"),
             Variable("statement_timeout", "0", "time after which a statement is cancelled; 0 never", "milliseconds"),
-            Variable("streaming_parallelism", "default", "tasks of a new job"),
+            Variable("streaming_max_parallelism", "default", "most tasks that a new job may ever have"),
+            Variable("streaming_parallelism", "default", "tasks of a new job: n, adaptive, bounded(n) or ratio(f)"),
+            Variable("streaming_parallelism_for_backfill", "default", "tasks of a view while it is created"),
+            *(
+                Variable(f"streaming_parallelism_for_{kind}", "default", "the same, of jobs of this kind")
+                for kind in ("index", "materialized_view", "sink", "source", "table")
+            ),
             Variable(
                 "streaming_use_arrangement_backfill",
                 "true",
@@ -141,7 +149,7 @@ _ACCEPTED = MappingProxyType(
                 "streaming_allow_jsonb_in_stream_key", "streaming_enable_bushy_join", "streaming_enable_delta_join",
                 "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
                 "streaming_separate_consecutive_join",
-                "streaming_asof_join_use_cache", "streaming_separate_sink", "streaming_use_arrangement_backfill",
+                "streaming_separate_sink", "streaming_use_arrangement_backfill",
                 "streaming_unsafe_allow_unmaterialized_impure_expr", "streaming_use_shared_source",
                 "streaming_use_snapshot_backfill", "synchronize_seqscans",
                 "unsafe_enable_storage_retention_for_non_append_only_tables", "upsert_dml",
@@ -150,10 +158,8 @@ _ACCEPTED = MappingProxyType(
         ),
         **dict.fromkeys(
             (
-                "streaming_max_parallelism", "streaming_parallelism_for_backfill", "streaming_parallelism_for_index",
-                "streaming_parallelism_for_materialized_view", "streaming_parallelism_for_sink",
-                "dml_rate_limit", "sink_rate_limit", "source_rate_limit", "streaming_cache_refill_policy",
-                "streaming_parallelism_for_source", "streaming_parallelism_for_table",
+                "dml_rate_limit", "locality_backfill_mode", "sink_rate_limit", "source_rate_limit",
+                "streaming_cache_refill_policy", "streaming_join_encoding",
                 "streaming_parallelism_strategy", "streaming_parallelism_strategy_for_index",
                 "streaming_parallelism_strategy_for_materialized_view", "streaming_parallelism_strategy_for_sink",
                 "streaming_parallelism_strategy_for_source", "streaming_parallelism_strategy_for_table",
@@ -161,6 +167,7 @@ _ACCEPTED = MappingProxyType(
             "default",
         ),
         **dict.fromkeys(("idle_in_transaction_session_timeout", "lock_timeout", "batch_parallelism"), "0"),
+        "streaming_asof_join_use_cache": "true",
         "check_function_bodies": "on",
         "default_transaction_isolation": "repeatable read",
         "default_transaction_read_only": "off",
@@ -226,13 +233,12 @@ class Variables:
 
 
 def find(name: str) -> Variable:
+    """The variable of that name; RisingWave's own are known with `rw_` before their names and without."""
     folded = _ALIASES.get(name.lower(), name.lower())
-    for other in (folded.removeprefix(_PREFIX), _PREFIX + folded):
-        if folded not in VARIABLES and other in VARIABLES:
-            folded = other
-    if folded not in VARIABLES:
-        raise UndefinedObject(
-            f'unrecognized configuration parameter "{name}"',
-            hint=nearest(folded, VARIABLES) or "SHOW ALL lists the parameters of a session.",
-        )
-    return VARIABLES[folded]
+    for spelled in (folded, folded.removeprefix(_PREFIX), _PREFIX + folded):
+        if spelled in VARIABLES:
+            return VARIABLES[spelled]
+    raise UndefinedObject(
+        f'unrecognized configuration parameter "{name}"',
+        hint=nearest(folded, VARIABLES) or "SHOW ALL lists the parameters of a session.",
+    )

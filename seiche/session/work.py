@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -135,6 +136,16 @@ class Work:
                     raise
                 self.stop_if_told()
             tell()
+
+    def wait_at_most(self, future: Future[Any], seconds: float) -> None:
+        """Waits for what may not come, and stops wanting it then."""
+        until = time.monotonic() + seconds
+        try:
+            while not future.done() and (left := until - time.monotonic()) > 0:
+                self.stop_if_told()
+                wait_for([future], timeout=min(_POLL_SECONDS, left))
+        finally:
+            future.cancel()
 
     def stop_if_told(self) -> None:
         if self._cancelled.is_set():

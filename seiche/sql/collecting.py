@@ -36,6 +36,7 @@ from seiche.sql.nodes import (
     conjunction,
     disjunction,
     equal,
+    field,
     integer,
     is_null,
     lambda_,
@@ -156,15 +157,14 @@ def _string_agg(made: AggregateCall, settings: Settings) -> exp.Expr:
     node, separator = settle(node, settings), settle(separator, settings)
     if type_of(node).kind not in (Kind.VARCHAR, Kind.BYTEA) or type_of(separator) != type_of(node):
         raise undefined(made.name, made.arguments, aggregate_names())
-    if type_of(node).kind is Kind.BYTEA or not isinstance(separator, exp.Literal | exp.Null | exp.Cast):
+    order = list(made.order)
+    if made.distinct and any(item.this != node for item in order):
+        raise GroupingError("in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list")
+    constant = isinstance(separator, exp.Literal | exp.Null | exp.Cast) and separator.find(exp.Column) is None
+    # Spark cannot plan a sorted listagg of distinct values beside other distinct aggregates.
+    if type_of(node).kind is Kind.BYTEA or not constant or (made.distinct and order):
         return _strung(node, separator, made)
     inner = filtered(node, made)
-    order = list(made.order)
-    if made.distinct and order:
-        for item in order:
-            if item.this != node:
-                raise GroupingError("in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list")
-            item.set("this", inner.copy())
     listed: exp.Expr = exp.Anonymous(this="listagg", expressions=[distinct_of(inner, made), separator])
     if order:
         listed = exp.WithinGroup(this=listed, expression=exp.Order(expressions=order))
@@ -307,6 +307,65 @@ def _percentile_cont(made: AggregateCall, settings: Settings) -> exp.Expr:
         return binary(exp.Add, DOUBLE, ends[0], binary(exp.Mul, DOUBLE, rest, apart))
 
     return _by_fractions(made, node, DOUBLE, at, settings)
+
+
+@register("approx_percentile")
+def _approx_percentile(made: AggregateCall, settings: Settings) -> exp.Expr:
+    """A value within a share (0.01 unless told) of the one at the fraction's place, as a histogram would find it.
+
+    The buckets of the histogram grow by (1 + share) / (1 - share), and a value is told as the middle of its bucket.
+    """
+    node = _ordered(made).this
+    if len(made.arguments) not in (1, 2) or not type_of(node).is_number:
+        raise undefined(made.name, [*made.arguments, node], aggregate_names())
+    fraction, *rest = (convert(argument, DOUBLE, settings) for argument in made.arguments)
+    share = rest[0] if rest else spark_cast(text("0.01"), DOUBLE)
+    above, below = (binary(kind, DOUBLE, _double(1), share.copy()) for kind in (exp.Add, exp.Sub))
+    growth = binary(exp.Div, DOUBLE, above, below)
+    values, bucket = variable("listed", array_of(_BUCKET)), variable("bucket", _BUCKET)
+    size = call(INTEGER, "size", values.copy())
+    place = call(BIGINT, "floor", binary(exp.Mul, DOUBLE, fraction, spark_cast(size, DOUBLE)))
+    following = binary(exp.Add, INTEGER, spark_cast(place, INTEGER), integer(1))
+    found = call(_BUCKET, "element_at", values.copy(), call(INTEGER, "least", following, size.copy()))
+    known = case(DOUBLE, [(not_null(values.copy()), let("bucket", found, DOUBLE, _middle(bucket, growth)))])
+    return let("listed", _sorted_values(made, _bucket(convert(node, DOUBLE, settings), growth)), DOUBLE, known)
+
+
+_BUCKET = struct_of(("side", DOUBLE), ("n", INTEGER))
+
+
+def _double(number: int) -> exp.Expr:
+    return spark_cast(integer(number), DOUBLE)
+
+
+def _bucket(value: exp.Expr, growth: exp.Expr) -> exp.Expr:
+    """The sign of a value and the number of its bucket; NULL of NULL."""
+    size = call(DOUBLE, "ln", call(DOUBLE, "abs", value.copy()))
+    steps = call(BIGINT, "ceil", binary(exp.Div, DOUBLE, size, call(DOUBLE, "ln", growth.copy())))
+    side = call(DOUBLE, "sign", value.copy())
+    made = call(_BUCKET, "named_struct", text("side"), side, text("n"), spark_cast(steps, INTEGER))
+    return case(_BUCKET, [(not_null(value), made)])
+
+
+def _middle(bucket: exp.Expr, growth: exp.Expr) -> exp.Expr:
+    """The middle of a bucket. Squares of the growth are multiplied, as RisingWave does, for the same last digits."""
+    side, n = field(bucket.copy(), "side", DOUBLE), field(bucket.copy(), "n", INTEGER)
+    state = struct_of(("r", DOUBLE), ("a", DOUBLE))
+    start = call(state, "named_struct", text("r"), _double(1), text("a"), growth.copy())
+    r, a = (typed(_of("s", name), DOUBLE) for name in "ra")
+    shifted = call(INTEGER, "shiftright", call(INTEGER, "abs", n.copy()), variable("i", INTEGER))
+    is_odd = equal(binary(exp.Mod, INTEGER, shifted, integer(2)), integer(1))
+    times = case(DOUBLE, [(is_odd, binary(exp.Mul, DOUBLE, r, a))], r.copy())
+    square = binary(exp.Mul, DOUBLE, a.copy(), a.copy())
+    step = call(state, "named_struct", text("r"), times, text("a"), square)
+    bits = call(array_of(INTEGER), "sequence", integer(0), integer(30))
+    power = call(DOUBLE, "aggregate", bits, start, lambda_(step, "s", "i"), lambda_(_of("s", "r"), "s"))
+    inverse = binary(exp.Div, DOUBLE, _double(1), power.copy())
+    end = case(DOUBLE, [(comparison(exp.LT, n.copy(), integer(0)), inverse)], power)
+    middle = binary(
+        exp.Div, DOUBLE, binary(exp.Mul, DOUBLE, _double(2), end), binary(exp.Add, DOUBLE, growth, _double(1))
+    )
+    return case(DOUBLE, [(equal(side.copy(), _double(0)), _double(0))], binary(exp.Mul, DOUBLE, side, middle))
 
 
 def _by_fractions(

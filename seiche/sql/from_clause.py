@@ -140,9 +140,9 @@ def _table(
     alias = node.args.get("alias") or (inner.args.get("alias") if lateral else None)
     match inner:
         case exp.Table() if isinstance(inner.this, exp.Func | exp.Dot):
-            made = _function(binding, inner.this, alias, scope, ordinality=bool(inner.args.get("ordinality")))
+            made = _function(binding, inner.this, alias, scope, tables_, ordinality=bool(inner.args.get("ordinality")))
         case exp.Func() if not isinstance(inner, exp.Unnest):
-            made = _function(binding, inner, alias, scope, ordinality=bool(node.args.get("ordinality")))
+            made = _function(binding, inner, alias, scope, tables_, ordinality=bool(node.args.get("ordinality")))
         case exp.Unnest():
             made = _unnest(binding, inner, alias, scope)
         case exp.Table():
@@ -257,7 +257,7 @@ def _unnest(binding: Binding, node: exp.Unnest, alias: exp.Expr | None, scope: S
     ordinal = offset.name if isinstance(offset, exp.Identifier) else "ordinality" if offset else None
     call = exp.Anonymous(this="unnest", expressions=list(node.expressions))
     return _function(
-        binding, call, alias or node.args.get("alias"), scope, ordinality=ordinal is not None, ordinal_name=ordinal
+        binding, call, alias or node.args.get("alias"), scope, {}, ordinality=ordinal is not None, ordinal_name=ordinal
     )
 
 
@@ -266,6 +266,7 @@ def _function(
     node: exp.Expr,
     alias: exp.Expr | None,
     scope: Scope,
+    tables_: Mapping[str, CommonTable],
     *,
     ordinality: bool,
     ordinal_name: str | None = None,
@@ -275,7 +276,7 @@ def _function(
         raise FeatureNotSupported(f"{node.sql('risingwave')} is not supported in FROM")
     name, arguments = found
     if name in ("tumble", "hop"):
-        return _time_window(binding, name, arguments, alias, scope)
+        return _time_window(binding, name, arguments, alias, scope, tables_)
     inside = Scope(scope.bind_subquery, parent=scope)
     binder = binding.expressions(inside, Clause.FROM)
     if is_function(name) or name in ("now", "current_date"):
@@ -301,14 +302,19 @@ def _function(
 
 
 def _time_window(
-    binding: Binding, name: str, arguments: list[exp.Expr], alias: exp.Expr | None, scope: Scope
+    binding: Binding,
+    name: str,
+    arguments: list[exp.Expr],
+    alias: exp.Expr | None,
+    scope: Scope,
+    tables_: Mapping[str, CommonTable],
 ) -> exp.Expr:
     """TUMBLE and HOP: the table's rows with the window, or windows, that each falls in."""
     source = arguments[0]
     if not isinstance(source, exp.Column):
         raise SyntaxError_(f"the first argument of {name} must be a table")
     inner = Scope(scope.bind_subquery)
-    table = _relation(binding, exp.Table(this=source.this, db=source.args.get("table")), None, inner, {})
+    table = _relation(binding, exp.Table(this=source.this, db=source.args.get("table")), None, inner, tables_)
     binder = binding.expressions(inner, Clause.FROM)
     bound = [binder.bind(argument) for argument in arguments[1:]]
     own, start, size = tables.time_window(
@@ -323,7 +329,7 @@ def _time_window(
         exploded, (entry,) = tables.rendered(tables.single(start), "start", windows)
         select.append("joins", exp.Join(this=lateral_table(derived_table(exploded, windows)), kind="CROSS"))
         start = entry.node
-    shown = alias.name if alias is not None and alias.name else name
+    shown = alias.name if alias is not None and alias.name else source.name
     ref = binding.ref(shown)
     entries = [
         Entry(column, typed(exp.column(unique, table=ref, quoted=True), type_of(node)), hidden)

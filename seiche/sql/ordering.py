@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidParameter, SyntaxError_
+from seiche.errors import FeatureNotSupported, InvalidParameter, NumericOutOfRange, SyntaxError_
 from seiche.sql.binder import Binder, Clause, sorted_by
 from seiche.sql.binding import Binding
 from seiche.sql.bound import Bound, OutputColumn, aliased, derived_table, unique
@@ -16,6 +16,8 @@ from seiche.sql.operators import sort_key
 from seiche.sql.scopes import Entry, Scope
 from seiche.sql.select_list import ordinal, output_at
 from seiche.types import BIGINT, INTEGER, VARCHAR, Kind
+
+_INTEGER_MAX, _BIGINT_MAX = 2**31 - 1, 2**63 - 1
 
 
 def sort_keys(
@@ -104,6 +106,11 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
         bound = convert(binder.bind(value), BIGINT, binding.settings)
         if isinstance(value, exp.Neg):
             raise InvalidParameter(f"{name.upper()} must not be negative")
+        if isinstance(value, exp.Literal) and value.name.isdigit() and int(value.name) > _INTEGER_MAX:
+            if int(value.name) > _BIGINT_MAX:
+                raise NumericOutOfRange(f"value of {name.upper()} is out of range for type bigint")
+            if name == "limit":
+                continue  # no result has that many rows
         kind = exp.Limit if name == "limit" else exp.Offset
         plain = value.copy() if isinstance(value, exp.Literal) and not value.is_string else spark_cast(bound, INTEGER)
         ast.set(name, kind(expression=plain))

@@ -23,12 +23,14 @@ from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
     Commit,
+    Execute,
     Explain,
     ExplainFormat,
     Flush,
     ObjectName,
     ParsedStatement,
     Pause,
+    Prepare,
     Recover,
     Resume,
     Rollback,
@@ -100,8 +102,6 @@ _EXPLAIN_FLAGS = frozenset(
 _NOT_OFFERED: dict[str, str | None] = {
     "truncate": "Use DELETE FROM without a WHERE.",
     "merge": "Use INSERT: a repeated primary key overwrites the row.",
-    "prepare": None,
-    "execute": None,
     "vacuum": None,
     "analyze": None,
     "call": None,
@@ -174,6 +174,27 @@ def _explain(cursor: Cursor) -> Explain:
     return Explain(statement, source, "verbose" in flags, "analyze" in flags, format_)
 
 
+def _prepare(cursor: Cursor) -> Prepare:
+    """PREPARE name [(type, …)] AS statement"""
+    name = cursor.name()
+    listed = cursor.sees_symbol(TokenType.L_PAREN)
+    types = cursor.in_parentheses(lambda: read_type(cursor)) if listed else ()
+    cursor.expect("as")
+    start = cursor.index
+    if cursor.word() not in (*_QUERIES, "insert", "update", "delete") and not cursor.sees_symbol(TokenType.L_PAREN):
+        raise cursor.error(hint="SELECT, VALUES, INSERT, UPDATE and DELETE can be prepared.")
+    statement = _statement(cursor)
+    return Prepare(name, types, statement, source_of(cursor.text, cursor.tokens[start : cursor.index]))
+
+
+def _execute(cursor: Cursor) -> Execute:
+    """EXECUTE name [(value, …)]"""
+    name = cursor.name()
+    if not cursor.sees_symbol(TokenType.L_PAREN):
+        return Execute(name)
+    return Execute(name, cursor.in_parentheses(lambda: cursor.expression(cursor.at_comma)))
+
+
 # A query is read from its first word on, any other statement from the word after its verb.
 _QUERIES: dict[str, Callable[[Cursor], Statement]] = {
     "select": rows.select,
@@ -215,6 +236,8 @@ _VERBS: dict[str, Callable[[Cursor], Statement]] = {
     "declare": conversation.declare,
     "fetch": conversation.fetch,
     "close": conversation.close,
+    "prepare": _prepare,
+    "execute": _execute,
     "deallocate": conversation.deallocate,
     "discard": conversation.discard,
     "unlisten": conversation.unlisten,

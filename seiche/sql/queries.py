@@ -6,7 +6,7 @@ A statement is walked once, innermost scopes first; each clause has a module of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -102,6 +102,8 @@ def _set_operation(
     name = type(node).__name__.upper()
     operands = _flattened(node)
     bounds = [binding.query(operand, outer, tables_) for operand in operands]
+    if _is_corresponding(node):
+        bounds = _corresponding(binding, bounds, [column.name for column in node.args.get("on") or ()])
     width = len(bounds[0].columns)
     if any(len(bound.columns) != width for bound in bounds):
         raise SyntaxError_(f"each {name} query must have the same number of columns")
@@ -118,6 +120,30 @@ def _set_operation(
     return ordered_output(binding, Bound(ast, columns), node)
 
 
+def _is_corresponding(node: exp.SetOperation) -> bool:
+    return bool(node.args.get("by_name")) and node.args.get("kind") == "INNER"
+
+
+def _corresponding(binding: Binding, bounds: Sequence[Bound], wanted: Sequence[str]) -> list[Bound]:
+    """CORRESPONDING: the columns of either side whose names are on both, or those that BY lists, in one order."""
+    first, second = ([column.name for column in bound.columns] for bound in bounds)
+    names = list(wanted) or [name for name in first if name in second]
+    if not names:
+        raise SyntaxError_("the two sides of CORRESPONDING have no column in common")
+    for name in names:
+        if first.count(name) != 1 or second.count(name) != 1:
+            raise SyntaxError_(f'column "{name}" of CORRESPONDING must be once on each side')
+    return [_narrowed(binding, binding.settled(bound), names) for bound in bounds]
+
+
+def _narrowed(binding: Binding, bound: Bound, names: Sequence[str]) -> Bound:
+    ref = binding.ref("corresponding")
+    by_name = {column.name: column for column in bound.columns}
+    columns = [by_name[name] for name in names]
+    projections = [aliased(typed(exp.column(c.alias, table=ref, quoted=True), c.type), c.alias) for c in columns]
+    return Bound(exp.Select(expressions=projections).from_(derived_table(bound.ast, ref), copy=False), columns)
+
+
 def _operand(query: exp.Query) -> exp.Query:
     """An operand of a set operation, in parentheses where it would be read otherwise."""
     plain = isinstance(query, exp.Select) and not has_tail(query)
@@ -127,14 +153,16 @@ def _operand(query: exp.Query) -> exp.Query:
 def _flattened(node: exp.SetOperation) -> list[exp.Expr]:
     """`a UNION ALL b UNION ALL c` as one list, without recursion."""
     kind, distinct = type(node), bool(node.args.get("distinct"))
+    if _is_corresponding(node):
+        return [node.this, node.expression]
     if node.args.get("by_name") or node.args.get("side") or node.args.get("kind"):
-        raise FeatureNotSupported("set operations BY NAME are not supported")
+        raise FeatureNotSupported("set operations BY NAME are not supported", hint="Write CORRESPONDING.")
     parts: list[exp.Expr] = [node.expression]
     left = node.this
     while (
         type(left) is kind
         and bool(left.args.get("distinct")) == distinct
-        and not any(left.args.get(p) for p in ("order", "limit", "offset", "with_"))
+        and not any(left.args.get(p) for p in ("order", "limit", "offset", "with_", "by_name"))
     ):
         parts.append(left.expression)
         left = left.this

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Sequence
 
 from sqlglot import exp
 
@@ -98,14 +98,11 @@ def _fields(binding: Binding, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
 
 
 def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scope) -> exp.Select:
-    """Set-returning functions of the select list, joined as if they stood in FROM, side by side."""
-    found = [
-        part
-        for projection in node.expressions
-        for part in own_nodes(projection)
-        if (named := call_of(part)) is not None and named[0] in tables.SET_RETURNING
-    ]
-    if not found:
+    """Set-returning functions of the select list, joined as if they stood in FROM, side by side.
+
+    One among the arguments of another is joined first, so that the other sees each of its rows.
+    """
+    if not _set_returning(node):
         return node
     calls = (call_of(part) for projection in node.expressions for part in own_nodes(projection))
     aggregated = any(made is not None and is_aggregate(made[0]) for made in calls)
@@ -115,54 +112,58 @@ def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scop
             "a set-returning function in the select list of a grouped query is not supported",
             hint="Put the grouping into a derived table, or the function into FROM.",
         )
+    node = node.copy()
+    found = _set_returning(node)
+    outer = {id(part) for part in found if any(other is not part for other in own_nodes(part) if _is_set(other))}
+    innermost = [part for part in found if id(part) not in outer and _is_inside(part, outer)]
+    chosen = innermost or found
     binder = binding.expressions(scope, Clause.FROM)
     arrays: list[exp.Expr] = []
-    names: list[str] = []
-    for part in found:
+    for part in chosen:
         call = call_of(part)
         assert call is not None
         bound = [binder.bind(argument) for argument in call[1]]
         arrays.append(tables.table_function(call[0], bound, binding.settings, ordinality=False).exploded)
-        names.append(call[0])
     made = tables.single(arrays[0]) if len(arrays) == 1 else tables.zipped(arrays)
     ref = binding.ref("rows")
-    exploded, entries = tables.rendered(made, "value", ref)
+    rows, entries = tables.rendered(made, "value", ref)
     entries = tuple(Entry(f"value{index}", entry.node) for index, entry in enumerate(entries))
-    derived = derived_table(exploded, ref)
+    derived = derived_table(rows, ref)
     if select.args.get("from_") is None:
         select.set("from_", exp.From(this=derived))
     else:
         select.append("joins", exp.Join(this=lateral_table(derived), kind="CROSS"))
     # Its columns are found by name, but a star does not show them.
     scope.variables.append(RangeVariable(ref, ref, entries))
-    copied = node.copy()
-    wanted = iter(enumerate(names))
-    projections: list[exp.Expr] = []
-    for projection in copied.expressions:
-        projections.append(_with_columns(projection, ref, wanted))
-    copied.set("expressions", projections)
-    return copied
+    for index, part in enumerate(chosen):
+        _become_column(part, node, ref, index)
+    return exploded(binding, node, select, scope) if innermost else node
 
 
-def _with_columns(projection: exp.Expr, ref: str, wanted: Iterator[tuple[int, str]]) -> exp.Expr:
-    """A select item whose set-returning calls are columns of the rows that they make."""
-    name = None
+def _set_returning(node: exp.Select) -> list[exp.Expr]:
+    return [part for projection in node.expressions for part in own_nodes(projection) if _is_set(part)]
 
-    def column(part: exp.Expr) -> exp.Expr | None:
-        found = call_of(part)
-        if found is None or found[0] not in tables.SET_RETURNING:
-            return None
-        index, called = next(wanted)
-        nonlocal name
-        name = called
-        return exp.column(f"value{index}", table=ref, quoted=True)
 
-    if (whole := column(projection)) is not None:
-        return exp.alias_(whole, name or "", quoted=True)
-    for part in list(own_nodes(projection)):
-        if part is not projection and (made := column(part)) is not None:
-            part.replace(made)
-    return projection
+def _is_set(part: exp.Expr) -> bool:
+    named = call_of(part)
+    return named is not None and named[0] in tables.SET_RETURNING
+
+
+def _is_inside(part: exp.Expr, outer: Container[int]) -> bool:
+    parent = part.parent
+    while parent is not None and not isinstance(parent, exp.Select):
+        if id(parent) in outer:
+            return True
+        parent = parent.parent
+    return False
+
+
+def _become_column(part: exp.Expr, node: exp.Select, ref: str, index: int) -> None:
+    """A set-returning call in the select list becomes a column of the rows that it makes, under its own name."""
+    column = exp.column(f"value{index}", table=ref, quoted=True)
+    called = call_of(part)
+    assert called is not None
+    part.replace(exp.alias_(column, called[0], quoted=True) if part.parent is node else column)
 
 
 def ordinal(node: exp.Expr) -> int | None:

@@ -142,6 +142,7 @@ class CreateTable:
     append_only: bool = False
     on_conflict: ConflictRule | None = None
     options: Options = ()
+    version_columns: tuple[str, ...] = ()  # a row that is older by them does not replace another
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +277,7 @@ class Grant:
     target: GrantTarget
     users: tuple[str, ...]
     grant_option: bool = False
+    granted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +289,7 @@ class Revoke:
     users: tuple[str, ...]
     option_only: bool = False
     cascade: bool = False
+    granted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,15 +423,30 @@ class SetBackfillRateLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class SetParallelism:
+    """How many tasks a job may use, ever after or while it is created; `value` is None for DEFAULT."""
+
+    value: str | None
+    backfill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SetOptions:
     options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class SetRetention:
+    """How long a subscription keeps changes, as written."""
+
+    retention: str
 
 
 @dataclass(frozen=True, slots=True)
 class AlterRelation:
     kind: ObjectKind
     name: ObjectName
-    action: SetSchema | SwapWith | SetBackfillRateLimit | SetOptions
+    action: SetSchema | SwapWith | SetBackfillRateLimit | SetParallelism | SetOptions | SetRetention
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,11 +500,39 @@ class DeclareCursor:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateSubscription:
+    """A change log of `source` that is kept for a while."""
+
+    name: ObjectName
+    source: ObjectName
+    options: Options
+    if_not_exists: bool = False
+
+
+class Since(Enum):
+    """Where a cursor over a subscription begins, unless at a time."""
+
+    NOW = "now"
+    BEGIN = "begin"  # the oldest change that is retained
+    FULL = "full"  # with all rows as of now
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareSubscriptionCursor:
+    """`since` as a number is a time in milliseconds since 1970."""
+
+    name: str
+    subscription: ObjectName
+    since: Since | int = Since.NOW
+
+
+@dataclass(frozen=True, slots=True)
 class FetchCursor:
-    """`count` is None for ALL."""
+    """`count` is None for ALL. The options say how long to wait for rows."""
 
     name: str
     count: int | None = 1
+    options: Options = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,6 +540,22 @@ class CloseCursor:
     """`name` is None for ALL; so for DEALLOCATE."""
 
     name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """`types` are those of the first parameters; the others are found. `text` is the source of the statement."""
+
+    name: str
+    types: tuple[SqlType, ...]
+    statement: Statement
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    name: str
+    arguments: tuple[SqlExpression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -604,6 +666,8 @@ class Listing(Enum):
     CONNECTIONS = "connections"
     SECRETS = "secrets"
     SUBSCRIPTIONS = "subscriptions"
+    CURSORS = "cursors"
+    SUBSCRIPTION_CURSORS = "subscription cursors"
     INTERNAL_TABLES = "internal tables"
 
 
@@ -690,9 +754,13 @@ Statement = (
     | ReleaseSavepoint
     | RollbackTo
     | SetTransaction
+    | CreateSubscription
     | DeclareCursor
+    | DeclareSubscriptionCursor
     | FetchCursor
     | CloseCursor
+    | Prepare
+    | Execute
     | Deallocate
     | Discard
     | Unlisten

@@ -401,17 +401,18 @@ def time_window(
     if len(arguments) not in (needed, needed + 1):
         raise SyntaxError_(f"{name} takes a table, a column and {needed - 1} intervals")
     moment = arguments[0]
+    spans = [convert(a, INTERVAL, settings) if type_of(a).kind is Kind.NULL else a for a in arguments[1:]]
     type_ = type_of(moment)
     if type_.kind is Kind.DATE:
         moment, type_ = spark_cast(moment, TIMESTAMP), TIMESTAMP
     if type_.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         raise undefined(name, arguments)
-    widths = [_micros(a) for a in arguments[1:]]
+    widths = [_micros(a) for a in spans]
     hop, size = (widths[0], widths[0]) if name == "tumble" else (widths[0], widths[1])
     if hop <= 0 or size <= 0:
         raise InvalidParameter(f"the intervals of {name} must be longer than zero")
     origin = widths[needed - 1] if len(widths) >= needed else 0
-    last = window_start(moment, _constant(arguments[1]), bigint(origin), type_)
+    last = window_start(moment, _constant(spans[0]), bigint(origin), type_)
     if name == "tumble":
         return [*columns], last, size
     if size % hop:

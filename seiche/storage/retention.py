@@ -90,9 +90,12 @@ class Trash:
             return len(self._waiting)
 
 
-def unneeded_segments(segments: Iterable[Segment], fold_epoch: Epoch, oldest_pin: Epoch | None) -> list[Segment]:
-    """Segments that the base holds and whose changes no pin wants to replay."""
-    limit = fold_epoch if oldest_pin is None else min(fold_epoch, oldest_pin)
+def unneeded_segments(
+    segments: Iterable[Segment], fold_epoch: Epoch, oldest_pin: Epoch | None, log_since: Epoch | None = None
+) -> list[Segment]:
+    """Segments that the base holds and whose changes nobody wants to replay: no pin, and no subscription to the changes
+    after `log_since`."""
+    limit = min(epoch for epoch in (fold_epoch, oldest_pin, log_since) if epoch is not None)
     return [segment for segment in segments if segment.epoch_hi <= limit]
 
 

@@ -13,11 +13,12 @@ It never touches files: what may be deleted is told by `retention`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from seiche.errors import InvariantError
 from seiche.model import EPOCH_ZERO, Base, Epoch, RelationId, RelationSchema, Segment
+from seiche.storage.indexes import Index, Indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class _Entry:
     base: Base
     segments: list[Segment] = field(default_factory=list)  # committed, in order of epoch
     staged: list[Segment] = field(default_factory=list)
+    trimmed: Epoch = EPOCH_ZERO  # changes up to here may be gone from the log
 
 
 class Versions:
@@ -65,6 +67,7 @@ class Versions:
         self._entries: dict[RelationId, _Entry] = {}
         self._committed = EPOCH_ZERO
         self._independent: dict[RelationId, Epoch] = {}  # and the epoch that each stands for
+        self.indexes = Indexes()
 
     @property
     def committed_epoch(self) -> Epoch:
@@ -126,6 +129,16 @@ class Versions:
             )
             return RelationVersion(relation, entry.schema, epoch, entry.base, chosen)
 
+    def index_for(
+        self, relation: RelationId, limited: Collection[str], needed: Collection[str], epoch: Epoch
+    ) -> Index | None:
+        """An index to read instead of a relation at an epoch, where few values of `limited` columns are wanted."""
+        with self._lock:
+            found = self.indexes.best(relation, self._entries[relation].schema.key, limited, needed, epoch)
+            if found is None or found.relation not in self._entries:
+                return None
+            return found if self._entries[found.relation].base.fold_epoch <= epoch else None
+
     def committed(self, relation: RelationId) -> RelationVersion:
         with self._lock:
             return self.at(relation, self._committed)
@@ -139,6 +152,16 @@ class Versions:
                 for segment in (*entry.segments, *entry.staged)
                 if segment.epoch_hi > after and segment.epoch_lo <= until
             )
+
+    def log_since(self, relation: RelationId, after: Epoch) -> tuple[tuple[Segment, ...], Epoch] | None:
+        """The segments with all changes of the epochs (after, until] and until, the committed epoch.
+
+        None when some of these changes are gone: their segments were folded, and nothing retained them.
+        """
+        with self._lock:
+            if after < self._entries[relation].trimmed:
+                return None
+            return self.between(relation, after, self._committed), self._committed
 
     def segments(self, relation: RelationId) -> tuple[Segment, ...]:
         """All committed segments, folded ones that a pin still holds included."""
@@ -213,6 +236,8 @@ class Versions:
         with self._lock:
             gone = set(paths)
             for entry in self._entries.values():
+                lost = [segment.epoch_hi for segment in entry.segments if segment.path in gone]
+                entry.trimmed = max([entry.trimmed, *lost])
                 entry.segments = [segment for segment in entry.segments if segment.path not in gone]
 
     def set_base(self, base: Base) -> None:

@@ -23,7 +23,7 @@ from seiche.model import OP, RelationId
 from seiche.plan.algebra import Keyed, Plan, Scan, Select, UnionAll, field_of, input_index, scans
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
-from seiche.stream.linear import changes_sql, exact_sql, key_predicate, restricted_sql, with_vnode
+from seiche.stream.linear import Lookup, changes_sql, exact_sql, index_scan, key_predicate, restricted_sql, with_vnode
 from seiche.stream.recompute import tolerant
 from seiche.stream.runtime import EpochReads, Runtime
 from seiche.types import Kind, SqlType
@@ -159,8 +159,8 @@ def _stored(fragment: Fragment, plan: Keyed, wanted: _Wanted | None, reads: Epoc
     leaving = f"SELECT {names}, cast(-s.`{OP}` as tinyint) AS `{OP}`"
     if wanted is None:
         return f"{leaving} FROM {reads.weighted(fragment.relation, reads.before)} s"
-    conditions = _conditions(wanted, [(name, field_of(plan, name).type) for name in plan.partition])
-    stored = reads.weighted(fragment.relation, reads.before, conditions)
+    lookup = _conditions(wanted, [(name, field_of(plan, name).type) for name in plan.partition])
+    stored = reads.weighted(fragment.relation, reads.before, lookup.sql if lookup else None)
     hint = "/*+ BROADCAST(w) */ " if broadcast else ""
     same = _same("s", plan.partition)
     return f"{leaving.replace('SELECT ', f'SELECT {hint}', 1)} FROM {stored} s LEFT SEMI JOIN {wanted.view} w ON {same}"
@@ -170,9 +170,11 @@ def _restricted(source: Plan, keys: Sequence[str], wanted: _Wanted, reads: Epoch
     """The rows of an input at the new epoch that have one of the wanted values."""
     match source:
         case Scan():
-            conditions = _conditions(wanted, [(key, field_of(source, key).type) for key in keys])
+            lookup = _conditions(wanted, [(key, field_of(source, key).type) for key in keys])
             names = ", ".join(f"s.`{name}`" for name in source.schema.names)
-            rows = exact_sql(source, reads, reads.after, conditions)
+            copy = index_scan(source, lookup, source.schema.names, reads) if lookup is not None else None
+            at = (source, reads.after) if copy is None else (copy, reads.before)
+            rows = exact_sql(at[0], reads, at[1], lookup.sql if lookup else None)
             hint = "/*+ BROADCAST(w) */ " if broadcast else ""
             return (
                 f"SELECT {hint}{names}, s.`{OP}` FROM ({rows}) s LEFT SEMI JOIN {wanted.view} w ON {_same('s', keys)}"
@@ -192,20 +194,20 @@ def _same(alias: str, names: Sequence[str]) -> str:
     return " AND ".join(f"{alias}.`{name}` <=> w.`k{number}`" for number, name in enumerate(names))
 
 
-def _conditions(wanted: _Wanted, columns: Sequence[tuple[str, SqlType]]) -> str | None:
+def _conditions(wanted: _Wanted, columns: Sequence[tuple[str, SqlType]]) -> Lookup | None:
     """Conditions on columns that hold the key, for a scan to skip pages by."""
     found = []
     for number, (name, type_) in enumerate(columns):
         values = wanted.values(number)
         if values is not None:
-            found.append(key_predicate(name, type_, values))
-    return " AND ".join(each for each in found if each) or None
+            found.append((name, key_predicate(name, type_, values)))
+    return Lookup.of(found)
 
 
-def _lookups(source: Select, keys: Sequence[str], wanted: _Wanted) -> dict[int, str]:
+def _lookups(source: Select, keys: Sequence[str], wanted: _Wanted) -> dict[int, Lookup]:
     """Conditions on the Scans under a join: on the key's own columns, and on those that must equal them."""
     expressions = {item.field.name: item.expr.unnest() for item in source.items}
-    found: dict[int, list[str]] = {}
+    found: dict[int, list[tuple[str, str | None]]] = {}
     for number, key in enumerate(keys):
         values = wanted.values(number)
         if values is None:
@@ -215,9 +217,9 @@ def _lookups(source: Select, keys: Sequence[str], wanted: _Wanted) -> dict[int, 
             scan = source.inputs[index]
             if isinstance(scan, Scan) and field_of(scan, column.name).type.bare == field_of(source, key).type.bare:
                 predicate = key_predicate(column.name, field_of(scan, column.name).type, values)
-                if predicate is not None:
-                    found.setdefault(index, []).append(predicate)
-    return {index: " AND ".join(each) for index, each in found.items()}
+                found.setdefault(index, []).append((column.name, predicate))
+    lookups = {index: Lookup.of(each) for index, each in found.items()}
+    return {index: each for index, each in lookups.items() if each is not None}
 
 
 def _equal_columns(source: Select, start: exp.Expr) -> list[exp.Column]:

@@ -19,6 +19,7 @@ failed has dropped its row, so such rows come as extra ones with `_op` = 0 and n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 
 import pyarrow as pa
@@ -74,8 +75,13 @@ def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool, counting: boo
 
                 def partner(other: int, changed: int = index) -> str:
                     epoch = reads.after if other < changed else reads.before
-                    predicate = _lookup_predicate(plan, changed, other, reads)
-                    return weighted_sql(plan.inputs[other], reads, epoch, predicate)
+                    lookup = _lookup(plan, changed, other, reads)
+                    if lookup is None:
+                        return weighted_sql(plan.inputs[other], reads, epoch)
+                    copy = _index_of(plan, other, lookup, reads)
+                    if copy is not None:
+                        return weighted_sql(copy, reads, reads.before, lookup.sql)
+                    return weighted_sql(plan.inputs[other], reads, epoch, lookup.sql)
 
                 terms.append(_walk(plan, index, start, partner, broadcast=broadcast, counting=counting))
                 if counting:
@@ -121,7 +127,7 @@ def restricted_sql(
     wanted: str,
     *,
     broadcast: bool,
-    lookups: Mapping[int, str] | None = None,
+    lookups: Mapping[int, Lookup] | None = None,
 ) -> str:
     """As `exact_sql`, for the rows whose fields `keys` are (null-safely) among the rows of the view `wanted`.
 
@@ -144,14 +150,17 @@ def restricted_sql(
             )
             widened = Select((*plan.inputs, plan.inputs[0]), (*plan.conjuncts, *matches), plan.items, plan.key)
             start = f"SELECT {_columns(keys)}, cast(1 as tinyint) AS `{OP}` FROM {wanted}"
-            found = lookups or {}
-            return _walk(
-                widened,
-                extra,
-                start,
-                lambda i: exact_sql(plan.inputs[i], reads, epoch, found.get(i)),
-                broadcast=broadcast,
-            )
+
+            def looked_up(other: int) -> str:
+                lookup = (lookups or {}).get(other)
+                if lookup is None:
+                    return exact_sql(plan.inputs[other], reads, epoch)
+                copy = _index_of(plan, other, lookup, reads)
+                if copy is not None:
+                    return exact_sql(copy, reads, reads.before, lookup.sql)
+                return exact_sql(plan.inputs[other], reads, epoch, lookup.sql)
+
+            return _walk(widened, extra, start, looked_up, broadcast=broadcast)
         case _:
             raise InvariantError(f"{type(plan).__name__} cannot be restricted by key")
 
@@ -299,8 +308,37 @@ def _ties(condition: exp.Expr, bound: set[int], candidate: int) -> bool:
     return any(a and a <= bound and b == {candidate} for a, b in (sides, sides[::-1]))
 
 
-def _lookup_predicate(plan: Select, changed: int, other: int, reads: EpochReads) -> str | None:
-    """A condition on input `other` that all partners of the changed rows fulfil, for the scan to skip pages by."""
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A condition that all wanted rows of a relation fulfil, for a scan to skip pages by, and the columns it limits."""
+
+    sql: str
+    columns: tuple[str, ...]
+
+    @staticmethod
+    def of(conditions: Sequence[tuple[str, str | None]]) -> Lookup | None:
+        """All of the conditions, each with its column; None when there is none."""
+        found = [(name, each) for name, each in conditions if each]
+        return Lookup(" AND ".join(each for _, each in found), tuple(name for name, _ in found)) if found else None
+
+
+def _index_of(plan: Select, number: int, lookup: Lookup, reads: EpochReads) -> Scan | None:
+    """The index to look rows of an input up in, as a scan of what the Select needs of it."""
+    source = plan.inputs[number]
+    return index_scan(source, lookup, _needed(plan)[number], reads) if isinstance(source, Scan) else None
+
+
+def index_scan(source: Scan, lookup: Lookup, needed: Sequence[str], reads: EpochReads) -> Scan | None:
+    """A scan of some columns of an index at `reads.before` that gives the same rows as the source; None without one."""
+    relation = reads.index_for(source.relation, lookup.columns, needed)
+    if relation is None:
+        return None
+    columns = tuple(column for column in source.schema.columns if column.name in needed)
+    return Scan(relation, RelationSchema(columns, (), source.schema.append_only))
+
+
+def _lookup(plan: Select, changed: int, other: int, reads: EpochReads) -> Lookup | None:
+    """A condition on input `other` that all partners of the changed rows fulfil."""
     source, target = plan.inputs[changed], plan.inputs[other]
     if not isinstance(source, Scan) or not isinstance(target, Scan):
         return None
@@ -321,8 +359,8 @@ def _lookup_predicate(plan: Select, changed: int, other: int, reads: EpochReads)
             ):
                 type_ = target.schema.column(theirs.name).type
                 if type_ == source.schema.column(mine.name).type:
-                    found.append(key_predicate(theirs.name, type_, changes.table[mine.name]))
-    return " AND ".join(each for each in found if each) or None
+                    found.append((theirs.name, key_predicate(theirs.name, type_, changes.table[mine.name])))
+    return Lookup.of(found)
 
 
 def key_predicate(name: str, type_: SqlType, values: pa.ChunkedArray, *, listed_max: int = IN_LIST_MAX) -> str | None:
@@ -383,8 +421,10 @@ def lookup_condition(schema: RelationSchema, wanted: pa.Table) -> tuple[str | No
 
 
 __all__ = [
+    "Lookup",
     "changes_sql",
     "exact_sql",
+    "index_scan",
     "key_predicate",
     "lookup_condition",
     "restricted_sql",

@@ -6,9 +6,10 @@ own on the metadata database; readers and running epochs keep the files they sta
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from seiche.catalog.checkpoint import Checkpoint
@@ -31,6 +32,9 @@ SMALL_SEGMENT_BYTES = 4 * 1024 * 1024
 # When to look for files that executors of a process killed before this one's start finished after it. Minutes are
 # enough on any cluster; the last look is for whatever is slower.
 LATE_SWEEPS_MS = (5_000, 60_000, 600_000)
+
+# How often to look for changes that subscriptions no longer retain, while nothing else calls for a look.
+RELEASE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class Maintenance:
         self._late_sweeps = [clock.now_ms() + after for after in LATE_SWEEPS_MS]
         self._stopping = False
         self._idle = True
+        self._retaining: set[RelationId] = set()  # relations whose folded segments are kept for a subscription
+        self.log_since: Callable[[RelationId], Epoch | None] = lambda _: None  # what subscriptions retain, as of now
         self.folds = 0
         self.last_error: SeicheError | None = None
         self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
@@ -134,6 +140,11 @@ class Maintenance:
                 for relation in changed:
                     if relation in self._runtime.versions:
                         self._tend(relation)
+                for relation in self._retaining - changed:
+                    if relation in self._runtime.versions:
+                        self._tend(relation)
+                    else:
+                        self._retaining.discard(relation)
                 if self._late_sweeps and self._clock.now_ms() >= self._late_sweeps[0]:
                     self._late_sweeps.pop(0)
                     self.sweep_late()
@@ -149,15 +160,17 @@ class Maintenance:
         """How long to wait for a change before looking after trash or late files."""
         if len(self._trash):
             return 1.0
+        waits = [RELEASE_SECONDS] if self._retaining else []
         if self._late_sweeps:
-            return max(self._late_sweeps[0] - self._clock.now_ms(), 0) / 1000
-        return None
+            waits.append(max(self._late_sweeps[0] - self._clock.now_ms(), 0) / 1000)
+        return min(waits, default=None)
 
     def _tend(self, relation: RelationId) -> None:
         try:
             with self._rewriting:
                 if self.policy.fold.wants(self._runtime.versions.committed(relation)):
                     self._fold(relation)
+                self._release(relation)
                 self._join_small(relation)
         except KeyError:
             if relation in self._runtime.versions:
@@ -175,7 +188,7 @@ class Maintenance:
         if relation not in versions:  # dropped meanwhile
             self._drop(relation)
             return False
-        gone = unneeded_segments(versions.segments(relation), base.fold_epoch, self._pins.oldest(relation))
+        gone = self._unneeded(relation, base.fold_epoch)
         kept = {file.path for file in base.files}
         old_files = [file.path for file in version.base.files if file.path not in kept]
         self._store.commit(Checkpoint(put_bases=(base,), remove_segments=frozenset(each.path for each in gone)))
@@ -184,6 +197,24 @@ class Maintenance:
         self._throw_away(gone, [*old_files, *self._bases.stale_metadata(relation)])
         self.folds += 1
         return True
+
+    def _unneeded(self, relation: RelationId, fold_epoch: Epoch) -> list[Segment]:
+        segments = self._runtime.versions.segments(relation)
+        return unneeded_segments(segments, fold_epoch, self._pins.oldest(relation), self.log_since(relation))
+
+    def _release(self, relation: RelationId) -> None:
+        """Lets go of folded segments whose changes nobody retains any longer."""
+        versions = self._runtime.versions
+        folded = versions.committed(relation).base.fold_epoch
+        gone = self._unneeded(relation, folded)
+        if gone:
+            self._store.commit(Checkpoint(remove_segments=frozenset(each.path for each in gone)))
+            versions.forget_segments(each.path for each in gone)
+            self._throw_away(gone, [])
+        if any(each.epoch_hi <= folded for each in versions.segments(relation)):
+            self._retaining.add(relation)
+        else:
+            self._retaining.discard(relation)
 
     def _fold_limit(self, relation: RelationId) -> Epoch:
         """The newest epoch that a base may stand for: nobody may need the relation at an older one."""
@@ -201,11 +232,14 @@ class Maintenance:
     def _join_small(self, relation: RelationId) -> None:
         versions = self._runtime.versions
         schema = versions.schema(relation)
-        for fresh in (False, True):
+        folded = versions.committed(relation).base.fold_epoch
+        # Segments that are kept for their changes alone stay apart from those that every reader lays over the base.
+        for fresh, retained in itertools.product((False, True), repeat=2):
             small = [
                 each
                 for each in versions.segments(relation)
                 if each.fresh is fresh
+                and (each.epoch_hi <= folded) is retained
                 and not each.bare
                 and each.bytes <= SMALL_SEGMENT_BYTES
                 and each.rows <= self._runtime.limits.inline_rows_max

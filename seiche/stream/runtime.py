@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
+from seiche.metrics import EngineMetrics
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
 from seiche.query import Scope, is_local, local_rows, open_scope, to_arrow, to_arrow_within_limits
 from seiche.storage.changes import Changes, arrow_schema, consolidate
@@ -52,12 +53,19 @@ class Runtime:
     reader: RelationReader
     writer: SegmentWriter
     limits: Limits
+    metrics: EngineMetrics = field(default_factory=EngineMetrics)
+    cores: int = 1  # tasks that Spark runs at a time
+    tasks: int | None = None  # at most so many write a large result; None: as Spark sees fit
 
     @contextmanager
     def scope(self) -> Iterator[Scope]:
         """Names for frames in SQL text, gone when the block ends."""
         with open_scope(self.spark) as scope:
             yield scope
+
+    def spread(self, frame: DataFrame) -> DataFrame:
+        """The frame with at most as many tasks as the job may have."""
+        return frame if self.tasks is None else frame.coalesce(self.tasks)
 
     def is_small(self, *changes: Changes) -> bool:
         """Whether changes are few enough for their results to be expected on the driver."""
@@ -102,7 +110,7 @@ class Runtime:
                 f"SELECT {names}, cast(sum(`{OP}`) as tinyint) AS `{OP}` FROM {scope.view(frame)}"
                 f" GROUP BY {names} HAVING sum(`{OP}`) <> 0"
             )
-        return self.written(relation, schema, self.writer.write_frame(relation, schema, net, epoch))
+        return self.written(relation, schema, self.writer.write_frame(relation, schema, self.spread(net), epoch))
 
     def count_failures(self, table: pa.Table, failures: Failures | None) -> pa.Table:
         """The rows without the count of failures among them."""
@@ -126,7 +134,7 @@ class Runtime:
 
     def emit_rows(self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch) -> Changes | None:
         """Writes many rows with keys that never lived before; `frame` has the stored columns."""
-        segments = self.writer.write_bare(relation, schema, frame, epoch)
+        segments = self.writer.write_bare(relation, schema, self.spread(frame), epoch)
         rows = sum(segment.rows for segment in segments)
         if not segments or rows > self.limits.inline_rows_max:
             return self.written(relation, schema, segments)
@@ -212,6 +220,17 @@ class EpochReads:
             version = self.runtime.versions.at(relation, epoch)
             self._views[name] = f"({self.runtime.reader.weighted(version, self.scope.view, predicate)})"
         return self._views[name]
+
+    def index_for(self, relation: RelationId, limited: Collection[str], needed: Collection[str]) -> RelationId | None:
+        """An index to read at `before` instead of a relation, where few values of some columns are wanted.
+
+        Only for an input that this step leaves as it is: the index of one that changes may not have followed yet.
+        """
+        versions = self.runtime.versions
+        if not versions.indexes or relation in self.changes or self.after <= versions.committed_epoch:
+            return None
+        found = versions.index_for(relation, limited, needed, self.before)
+        return found.relation if found is not None else None
 
     def exact(self, relation: RelationId, epoch: Epoch) -> str:
         """The name of a view of the relation's rows at an epoch."""

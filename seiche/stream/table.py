@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from seiche.sql.failures import translate_spark_error
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.changes import Changes, consolidate, vnode_sql
 from seiche.storage.versions import RelationVersion
+from seiche.stream.conflict import Conflict, in_turn, not_outdated
 from seiche.stream.linear import lookup_condition
 from seiche.stream.rowids import TASK_RANGE, RowIds, vnodes_of
 from seiche.stream.runtime import Runtime, shape
@@ -35,14 +35,6 @@ _SEQ = "_seq"
 
 # Integers are close together when they are spread over at most this many times their number.
 DENSE = 64
-
-
-class Conflict(Enum):
-    """What an insert does to a row whose primary key is there already."""
-
-    OVERWRITE = "overwrite"
-    IGNORE = "ignore"
-    UPDATE_IF_NOT_NULL = "do update if not null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +98,7 @@ class TableJob:
     runtime: Runtime
     row_ids: RowIds
     bounds: KeyBounds
+    versions: tuple[str, ...] = ()  # the columns by which an older row is told
 
     @property
     def inputs(self) -> frozenset[RelationId]:
@@ -163,8 +156,10 @@ class TableJob:
         """The signed changes that an insert of `rows` makes; `existing_of` finds the stored rows with their keys."""
         if self.has_row_ids:
             return self._numbered(rows)
-        if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
-            return self._update_if_not_null(rows, existing_of(rows))
+        if self.versions or self.conflict is Conflict.UPDATE_IF_NOT_NULL:
+            before = existing_of(rows)
+            after = in_turn(rows, before, self.schema.key, self.versions, self.conflict)
+            return pa.concat_tables([_signed(before, -1), _signed(after, 1)])
         first = self.conflict is Conflict.IGNORE
         rows = self._one_per_key(rows, first=first)
         existing = existing_of(rows)
@@ -209,17 +204,6 @@ class TableJob:
         taken = {tuple(row.values()) for row in existing.select(key).to_pylist()}
         keep = [tuple(row.values()) not in taken for row in rows.select(key).to_pylist()]
         return rows.filter(pa.array(keep, pa.bool_()))
-
-    def _update_if_not_null(self, rows: pa.Table, existing: pa.Table) -> pa.Table:
-        """Each row in turn fills the columns it has a value for."""
-        key, columns = list(self.schema.key), existing.column_names
-        now = {tuple(row[name] for name in key): row for row in existing.to_pylist()}
-        for row in rows.select(columns).to_pylist():
-            name = tuple(row[each] for each in key)
-            before = now.get(name, {})
-            now[name] = {c: row[c] if row[c] is not None else before.get(c) for c in columns}
-        new = pa.Table.from_pylist(list(now.values()), schema=existing.schema)
-        return pa.concat_tables([_signed(existing, -1), _signed(new, 1)])
 
     # --- statements that have the table for themselves -----------------------------------------------
 
@@ -369,6 +353,9 @@ class TableJob:
         others = [name for name in self.schema.names if name not in self.schema.key]
         pick = "min_by" if self.conflict is Conflict.IGNORE else "max_by"
         numbered = rows.selectExpr("*", f"monotonically_increasing_id() AS `{_SEQ}`")
+        exact = self.runtime.reader.exact(version)
+        if self.versions:
+            numbered = not_outdated(self.runtime, numbered, exact, self.schema.key, self.versions, _SEQ)
         with self.runtime.scope() as scope:
             view = scope.view(numbered)
             if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
@@ -382,7 +369,7 @@ class TableJob:
                 grouped = f"SELECT {plain} FROM ({grouped})"
             vnode, order = vnode_sql(self.schema.key), ", ".join(f"`{name}`" for name in self.schema.names)
             incoming = f"SELECT {order}, {vnode} AS `{VNODE}` FROM ({grouped})"
-            stored = scope.view(self.runtime.reader.exact(version))
+            stored = scope.view(exact)
             same = " AND ".join(f"n.`{name}` = o.`{name}`" for name in self.schema.key)
             some = f"`{self.schema.key[0]}`"
             new_row = ", ".join(f"'{name}', n.`{name}`" for name in (*self.schema.names, VNODE))

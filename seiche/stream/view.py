@@ -54,6 +54,7 @@ class ViewJob:
         """The event that rows made expressions of the view fail, for whoever looks at rw_event_logs."""
         if not failures.rows:
             return None
+        self.runtime.metrics.expression_failures.add(failures.rows, relation=self.name)
         log.warning("view %s: expressions gave NULL for %d rows that they failed on", self.name, failures.rows)
         info = {"view": self.name, "id": self.id, "rows": failures.rows, "epoch": barrier.epoch}
         return Checkpoint(events=(Event(physical_ms(barrier.epoch), "EXPRESSION_FAILED", info),))

@@ -68,10 +68,16 @@ def check_pools(database: seiche.Engine) -> None:
 def tell(database: seiche.Engine) -> None:
     """Prints `at <seconds> <percent> …`, a percentage for each view, until it is killed."""
     while True:
-        found = [re.match(r"Snapshot \[([0-9.]+)%", str(row[2])) for row in rows(database, "SHOW JOBS")]
-        if len(found) == len(VIEWS) and all(found):
-            print("at", time.monotonic(), *(each[1] for each in found if each), flush=True)
+        found = [percent_of(str(row[2])) for row in rows(database, "SHOW JOBS")]
+        if len(found) == len(VIEWS) and None not in found:
+            print("at", time.monotonic(), *found, flush=True)
         time.sleep(0.1)
+
+
+def percent_of(progress: str) -> float | None:
+    """What SHOW JOBS says of history that is read; None in any other phase."""
+    found = re.match(r"Snapshot \[([0-9.]+)%", progress)
+    return float(found[1]) if found else None
 
 
 def refresh(folder: Path, wanted: int) -> None:

@@ -38,8 +38,8 @@ def told_by(worker: Worker) -> list[Sample]:
 def check_pace(samples: list[Sample]) -> None:
     """Never backwards, never ahead of the limit, and from its first step on as fast as the limit says.
 
-    That is within 1.5 points, or what two steps take on a slow machine. The first step of a process is not measured: it
-    takes as long as a cold JVM does.
+    That is within 1.5 points; where a step takes longer than that, within what one step takes, since it is
+    told when it is durable. The first step of a process is not measured: it takes as long as a cold JVM does.
     """
     points_per_second = 100 * ROWS_PER_SECOND / ROWS
     for view in range(len(samples[0][1])):
@@ -51,7 +51,7 @@ def check_pace(samples: list[Sample]) -> None:
         assert first - told[0][1] <= points_per_second * (began - told[0][0]) + 1.5, "a start overshoots"
         longest = max(b[0] - a[0] for a, b in itertools.pairwise(steps))
         expected = first + points_per_second * (ended - began)
-        assert abs(last - expected) <= max(1.5, 2 * longest * points_per_second), (first, last, expected)
+        assert abs(last - expected) <= max(1.5, longest * points_per_second), (first, last, expected)
 
 
 @pytest.mark.timeout(600)
@@ -78,3 +78,15 @@ def test_a_batch_refresh_follows_over_kills(tmp_path: Path) -> None:
         with Worker("tests.crash.job_scenes", "refresh", folder, wanted, log=log) as worker:
             assert worker.wait_for_line("followed", 120) is not None, worker.tail()
             worker.kill()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_views_created_together_are_cancelled_scaled_and_finished_over_kills(tmp_path: Path) -> None:
+    folder, log = tmp_path / "data", tmp_path / "worker.log"
+    for scene in ("begin", "scale"):
+        with Worker("tests.crash.crowd_scenes", scene, folder, log=log) as worker:
+            assert worker.wait_for_line("under way", 240) is not None, worker.tail()
+            worker.kill()
+    with Worker("tests.crash.crowd_scenes", "finish", folder, log=log) as worker:
+        assert worker.wait_for_line("done", 240) is not None, worker.tail()

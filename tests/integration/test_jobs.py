@@ -84,7 +84,7 @@ def until(condition: Callable[[], object], seconds: float = 30) -> None:
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of about a hundred rows, whatever time they take."""
-    for name, value in (("FIRST_ROWS", 100), ("LEAST_ROWS", 100), ("TARGET_SECONDS", 0.0)):
+    for name, value in (("FIRST_ROWS", 50), ("AT_ONCE_ROWS", 50), ("LEAST_ROWS", 100), ("TARGET_SECONDS", 0.0)):
         monkeypatch.setattr(StepSizer, name, value)
 
 
@@ -101,7 +101,7 @@ def test_a_view_of_any_shape_that_is_built_in_steps_equals_its_query(db: seiche.
     assert rows(db, "SHOW JOBS") == []
     for name, query in SHAPES.items():
         same(db, name, query)
-    assert isinstance(backfill, SnapshotBackfill) and backfill.metrics.steps >= 3, "it was not built in steps"
+    assert isinstance(backfill, SnapshotBackfill) and backfill.steps >= 3, "it was not built in steps"
     db.execute("DELETE FROM arrivals WHERE id % 3 = 0")
     for name, query in SHAPES.items():
         same(db, name, query)

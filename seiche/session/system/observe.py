@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Generic, TypeVar, overload
 
 from seiche.catalog.facts import BackfillFact, Facts, Variable
-from seiche.catalog.objects import ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, ObjectStatus
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.model import RelationId
 from seiche.session.database import Database
@@ -35,6 +35,7 @@ def observe(database: Database, variables: Variables) -> Facts:
         refreshes=tuple(each for each in database.refreshes.facts() if each.id in database.catalog.by_id),
         refresh_history=_Later(lambda: database.store.refresh_history(_EVENTS_SHOWN)),
         committed_epoch=database.runtime.versions.committed_epoch,
+        cores=database.runtime.cores,
     )
 
 
@@ -43,7 +44,7 @@ def _bytes(version: RelationVersion) -> int:
 
 
 def _backfills(database: Database) -> Iterator[BackfillFact]:
-    for item in database.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+    for item in database.catalog.objects(*FOLLOWING_KINDS):
         if item.status is ObjectStatus.CREATING:
             progress = database.jobs.progress(item.id) or "Stopped"
             yield BackfillFact(item.id, item.definition, progress, item.created_ms)

@@ -12,7 +12,6 @@ from seiche.sql.statements import (
     Grant,
     GrantTarget,
     ObjectKind,
-    ObjectName,
     Revoke,
 )
 
@@ -35,15 +34,15 @@ _PLURALS = {
 
 
 def create_user(cursor: Cursor) -> CreateUser:
-    name = cursor.name()
+    name = cursor.user_name()
     flags, password, _ = _options(cursor)
     return CreateUser(name, flags, password)
 
 
 def alter_user(cursor: Cursor) -> AlterUser:
-    name = cursor.name()
+    name = cursor.user_name()
     if cursor.accept("rename", "to"):
-        return AlterUser(name, new_name=cursor.name())
+        return AlterUser(name, new_name=cursor.user_name())
     if cursor.peek() is None:
         raise cursor.error()
     flags, password, sets_password = _options(cursor)
@@ -56,7 +55,9 @@ def _options(cursor: Cursor) -> tuple[tuple[str, ...], str | None, bool]:
     password: str | None = None
     sets_password = False
     while cursor.peek() is not None:
-        word = cursor.word()
+        token = cursor.peek()
+        quoted = token is not None and token.token_type is TokenType.IDENTIFIER
+        word = token.text if token is not None and quoted else cursor.word()
         if word in _FLAGS:
             cursor.index += 1
             flags.append(word.replace("createrole", "createuser"))
@@ -64,7 +65,8 @@ def _options(cursor: Cursor) -> tuple[tuple[str, ...], str | None, bool]:
             password = None if cursor.accept("null") else cursor.string()
             sets_password = True
         else:
-            raise cursor.error(hint=nearest(word, (*_FLAGS, "password")))
+            known = nearest(word.lower(), (*_FLAGS, "password"))
+            raise cursor.error(hint=" ".join(filter(None, (f"{word} is an unexpected user option.", known))))
     return tuple(flags), password, sets_password
 
 
@@ -74,7 +76,8 @@ def grant(cursor: Cursor) -> Grant:
     target = _target(cursor)
     cursor.expect("to")
     users = cursor.comma_separated(lambda: _user(cursor))
-    return Grant(privileges, target, users, cursor.accept("with", "grant", "option"))
+    grant_option = cursor.accept("with", "grant", "option")
+    return Grant(privileges, target, users, grant_option, _granted_by(cursor))
 
 
 def revoke(cursor: Cursor) -> Revoke:
@@ -84,10 +87,15 @@ def revoke(cursor: Cursor) -> Revoke:
     target = _target(cursor)
     cursor.expect("from")
     users = cursor.comma_separated(lambda: _user(cursor))
+    granted_by = _granted_by(cursor)
     cascade = cursor.accept("cascade")
     if not cascade:
         cursor.accept("restrict")
-    return Revoke(privileges, target, users, option_only, cascade)
+    return Revoke(privileges, target, users, option_only, cascade, granted_by)
+
+
+def _granted_by(cursor: Cursor) -> str | None:
+    return cursor.user_name() if cursor.accept("granted", "by") else None
 
 
 def _privileges(cursor: Cursor) -> tuple[str, ...]:
@@ -115,7 +123,7 @@ def _target(cursor: Cursor) -> GrantTarget:
         for words, kind in _PLURALS.items():
             if cursor.accept(*words):
                 cursor.expect("in", "schema")
-                return GrantTarget(kind, cursor.comma_separated(lambda: ObjectName((cursor.name(),))), True, True)
+                return GrantTarget(kind, cursor.comma_separated(cursor.object_name), True, True)
         raise cursor.error(hint=nearest(cursor.word(), (words[-1] for words in _PLURALS)))
     kind, explicit = ObjectKind.TABLE, False
     for each in ObjectKind:
@@ -129,4 +137,4 @@ def _user(cursor: Cursor) -> str:
     if cursor.sees("public"):
         raise cursor.unsupported("PUBLIC", hint="Name the users.")
     cursor.accept("group")
-    return cursor.name()
+    return cursor.user_name()

@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from seiche.errors import FeatureNotSupported, InvalidParameter, nearest
 from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.grammar.subscriptions import declare_subscription_cursor
 from seiche.sql.statements import (
     CloseCursor,
     CopyForm,
@@ -18,6 +19,7 @@ from seiche.sql.statements import (
     CopyTo,
     Deallocate,
     DeclareCursor,
+    DeclareSubscriptionCursor,
     Discard,
     FetchCursor,
     ObjectName,
@@ -28,8 +30,10 @@ from seiche.sql.statements import (
 )
 
 
-def declare(cursor: Cursor) -> DeclareCursor:
+def declare(cursor: Cursor) -> DeclareCursor | DeclareSubscriptionCursor:
     name = cursor.name()
+    if cursor.accept("subscription"):
+        return declare_subscription_cursor(cursor, name)
     if cursor.accept("binary"):
         raise cursor.unsupported("DECLARE BINARY")
     cursor.accept("insensitive") or cursor.accept("asensitive")
@@ -44,7 +48,7 @@ def declare(cursor: Cursor) -> DeclareCursor:
 
 
 def fetch(cursor: Cursor) -> FetchCursor:
-    """FETCH [NEXT | FORWARD [n | ALL] | n | ALL] [FROM | IN] name"""
+    """FETCH [NEXT | FORWARD [n | ALL] | n | ALL] [FROM | IN] name [WITH (timeout = …)]"""
     count: int | None = 1
     if cursor.word() in ("prior", "first", "last", "absolute", "relative", "backward"):
         raise cursor.unsupported(f"FETCH {cursor.word().upper()}", hint="Rows are fetched in one direction.")
@@ -63,7 +67,7 @@ def fetch(cursor: Cursor) -> FetchCursor:
                 )
     if not cursor.accept("from"):
         cursor.accept("in")
-    return FetchCursor(cursor.name(), count)
+    return FetchCursor(cursor.name(), count, cursor.options() if cursor.accept("with") else ())
 
 
 def close(cursor: Cursor) -> CloseCursor:

@@ -1,4 +1,4 @@
-"""CREATE TABLE: columns, keys, watermarks and conflict rules, checked against each other.
+"""CREATE TABLE: columns, keys, watermarks, versions and conflict rules, checked against each other.
 
 What contradicts itself (two keys, a watermark on no column) is refused here; what contradicts the catalog is not
 known here.
@@ -24,6 +24,7 @@ from seiche.sql.statements import (
     Watermark,
 )
 from seiche.sql.tokens import CLOSING, QUOTED
+from seiche.types import Kind
 
 
 def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
@@ -36,29 +37,82 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
             renamed = cursor.column_names()
         else:
             body = _TableBody(name)
-            cursor.in_parentheses(lambda: _table_item(cursor, body))
+            cursor.in_parentheses(partial(_table_item, cursor, body), comma_may_end=True)
     append_only = False
     on_conflict: ConflictRule | None = None
     options: Options = ()
+    versions: tuple[str, ...] = ()
+    position = 0
     while True:
         if cursor.accept("append", "only"):
             append_only = True
         elif cursor.accept("on", "conflict"):
             on_conflict = _conflict_rule(cursor)
-        elif cursor.accept("with", "version"):
-            raise cursor.unsupported("WITH VERSION COLUMN")
+        elif cursor.sees("with", "version"):
+            position = cursor.position()
+            cursor.index += 2
+            versions = _version_columns(cursor)
         elif cursor.accept("with"):
             options = cursor.options()
         else:
             break
     if cursor.word() in ("format", "include", "from", "engine"):
         raise cursor.unsupported(f"CREATE TABLE with {cursor.word().upper()}")
+    if body is None and not renamed and cursor.peek() is None:
+        body = _TableBody(name)  # a table without columns
     if body is None:
         cursor.expect("as")
+        if versions:
+            raise cursor.unsupported("WITH VERSION COLUMN of a table made from a query")
         query = cursor.query(cursor.rest())
         return CreateTableAs(name, renamed, query, if_not_exists, append_only, on_conflict, options)
     columns, primary_key, watermarks = body.checked()
-    return CreateTable(name, columns, primary_key, watermarks, if_not_exists, append_only, on_conflict, options)
+    _check_versions(versions, columns, primary_key, on_conflict, position)
+    return CreateTable(
+        name, columns, primary_key, watermarks, if_not_exists, append_only, on_conflict, options, versions
+    )
+
+
+def _version_columns(cursor: Cursor) -> tuple[str, ...]:
+    cursor.expect("column")
+    if not cursor.sees_symbol(TokenType.L_PAREN):
+        raise cursor.error()
+    return cursor.column_names()
+
+
+_UNORDERED = (Kind.BOOLEAN, Kind.JSONB, Kind.STRUCT, Kind.ARRAY, Kind.INTERVAL)
+
+
+def _check_versions(
+    versions: tuple[str, ...],
+    columns: tuple[ColumnDef, ...],
+    primary_key: tuple[str, ...],
+    on_conflict: ConflictRule | None,
+    position: int,
+) -> None:
+    types = {column.name: column.type for column in columns}
+    for name in versions:
+        if name not in types:
+            raise UndefinedColumn(
+                f'version column "{name}" does not exist',
+                detail=f"Version column {name} not found among the columns of the table.",
+                hint=nearest(name, types),
+                position=position,
+            )
+        if types[name].kind in _UNORDERED:
+            raise InvalidDefinition(
+                f'column "{name}" of type {types[name]} cannot be a version column',
+                detail=f"Version column {name} must be of a comparable data type.",
+                position=position,
+            )
+    if versions and on_conflict is ConflictRule.IGNORE:
+        raise InvalidDefinition(
+            "a table that ignores rows with a known key has no use for versions",
+            detail="The with version column syntax cannot be used with the ignore behavior of on conflict.",
+            position=position,
+        )
+    if versions and not primary_key:
+        raise InvalidDefinition("a table with a version column needs a primary key", position=position)
 
 
 def _conflict_rule(cursor: Cursor) -> ConflictRule:
@@ -67,9 +121,11 @@ def _conflict_rule(cursor: Cursor) -> ConflictRule:
     if cursor.accept("ignore") or cursor.accept("do", "nothing"):
         return ConflictRule.IGNORE
     if cursor.accept("do", "update"):
+        if cursor.accept("full"):
+            return ConflictRule.OVERWRITE
         cursor.expect("if", "not", "null")
         return ConflictRule.UPDATE_IF_NOT_NULL
-    raise cursor.error(hint="Write ON CONFLICT OVERWRITE, IGNORE or DO UPDATE IF NOT NULL.")
+    raise cursor.error(hint="Write ON CONFLICT OVERWRITE, IGNORE, DO UPDATE FULL or DO UPDATE IF NOT NULL.")
 
 
 def _table_item(cursor: Cursor, body: _TableBody) -> None:

@@ -102,6 +102,12 @@ class Cursor:
         token = self.tokens[self.index - 1]
         return token.text.translate(FOLDED)
 
+    def user_name(self) -> str:
+        """A name where only users are meant; there the word USER is a name like any other."""
+        if self.accept("user"):
+            return "user"
+        return self.name()
+
     def object_name(self) -> ObjectName:
         first = self.peek()
         parts = [self.name()]
@@ -120,11 +126,16 @@ class Cursor:
             items.append(read())
         return tuple(items)
 
-    def in_parentheses(self, read: Callable[[], T]) -> tuple[T, ...]:
+    def in_parentheses(self, read: Callable[[], T], *, comma_may_end: bool = False) -> tuple[T, ...]:
+        """Items between parentheses; `comma_may_end` allows one more comma after the last."""
         self.expect_symbol(TokenType.L_PAREN)
-        items = self.comma_separated(read)
+        items = [read()]
+        while self.accept_symbol(TokenType.COMMA):
+            if comma_may_end and self.sees_symbol(TokenType.R_PAREN):
+                break
+            items.append(read())
         self.expect_symbol(TokenType.R_PAREN)
-        return items
+        return tuple(items)
 
     def column_names(self) -> tuple[str, ...]:
         """An optional list of distinct column names in parentheses."""

@@ -10,6 +10,7 @@ from seiche.sql.grammar.create_function import create_function
 from seiche.sql.grammar.create_table import create_table
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.jobs import alter_relation
+from seiche.sql.grammar.subscriptions import create_subscription
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
     AlterOwner,
@@ -36,6 +37,7 @@ _RENAMED = (
     ObjectKind.INDEX,
     ObjectKind.SOURCE,
     ObjectKind.SINK,
+    ObjectKind.SUBSCRIPTION,
 )
 
 
@@ -67,12 +69,15 @@ def create(cursor: Cursor) -> Statement:
         case "index":
             cursor.index += 1
             return _create_index(cursor)
+        case "subscription":
+            cursor.index += 1
+            return create_subscription(cursor)
         case "unique" if cursor.word(1) == "index":
             raise cursor.unsupported("UNIQUE INDEX", hint="Declare a PRIMARY KEY on the table.")
         case "temp" | "temporary" | "unlogged" as word:
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case (
-            "source" | "sink" | "aggregate" | "connection" | "secret" | "subscription" | "type"
+            "source" | "sink" | "aggregate" | "connection" | "secret" | "type"
             | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
         ) as word:  # fmt: skip
             raise cursor.unsupported(f"CREATE {word.upper()}")
@@ -108,8 +113,11 @@ def _create_materialized_view(cursor: Cursor) -> CreateMaterializedView:
 
 def _create_schema(cursor: Cursor) -> CreateSchema:
     if_not_exists = cursor.if_not_exists()
+    if cursor.accept("authorization"):
+        owner = cursor.user_name()
+        return CreateSchema(ObjectName((owner,)), if_not_exists, owner)
     name = cursor.object_name()
-    return CreateSchema(name, if_not_exists, cursor.name() if cursor.accept("authorization") else None)
+    return CreateSchema(name, if_not_exists, cursor.user_name() if cursor.accept("authorization") else None)
 
 
 def _create_database(cursor: Cursor) -> CreateDatabase:
@@ -119,7 +127,7 @@ def _create_database(cursor: Cursor) -> CreateDatabase:
     cursor.accept("with")
     if cursor.accept("owner"):
         cursor.accept_symbol(TokenType.EQ)
-        owner = cursor.name()
+        owner = cursor.user_name()
     return CreateDatabase(name, if_not_exists, owner)
 
 
@@ -172,6 +180,8 @@ def drop(cursor: Cursor) -> Drop:
 
 def _dropped_name(cursor: Cursor, kind: ObjectKind) -> ObjectName:
     """A function may be named with the types of its parameters; there is only one of a name."""
+    if kind is ObjectKind.USER:
+        return ObjectName((cursor.user_name(),))
     name = cursor.object_name()
     if kind is ObjectKind.FUNCTION and cursor.accept_symbol(TokenType.L_PAREN):
         while not cursor.accept_symbol(TokenType.R_PAREN):
@@ -192,7 +202,7 @@ def alter(cursor: Cursor) -> Statement:
         return alter_user(cursor)
     name_of = cursor.object_name()
     if cursor.accept("owner", "to"):
-        return AlterOwner(kind, name_of, cursor.name())
+        return AlterOwner(kind, name_of, cursor.user_name())
     if kind in _RENAMED and cursor.accept("rename", "to"):
         return Rename(kind, name_of, cursor.name())
     altered = alter_relation(cursor, kind, name_of)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlglot.tokenizer_core import TokenType
+
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.statements import (
     AlterRelation,
@@ -10,12 +12,21 @@ from seiche.sql.statements import (
     RefreshView,
     SetBackfillRateLimit,
     SetOptions,
+    SetParallelism,
+    SetRetention,
     SetSchema,
     SwapWith,
     Wait,
 )
 
-_MOVED = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW)
+_MOVED = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SUBSCRIPTION)
+_JOBS = (
+    ObjectKind.TABLE,
+    ObjectKind.MATERIALIZED_VIEW,
+    ObjectKind.SOURCE,
+    ObjectKind.SINK,
+    ObjectKind.INDEX,
+)
 
 
 def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterRelation | None:
@@ -25,6 +36,15 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
             return AlterRelation(kind, name, SetSchema(cursor.name()))
         if cursor.accept("swap", "with"):
             return AlterRelation(kind, name, SwapWith(cursor.object_name()))
+    if kind in _JOBS:
+        if cursor.accept("set", "parallelism"):
+            return AlterRelation(kind, name, SetParallelism(cursor.setting()))
+        if cursor.accept("set", "backfill_parallelism"):
+            return AlterRelation(kind, name, SetParallelism(cursor.setting(), backfill=True))
+    if kind is ObjectKind.SUBSCRIPTION and cursor.accept("set", "retention"):
+        if not cursor.accept_symbol(TokenType.EQ):
+            cursor.expect("to")
+        return AlterRelation(kind, name, SetRetention(cursor.string()))
     if kind is ObjectKind.MATERIALIZED_VIEW:
         if cursor.accept("set", "backfill_rate_limit"):
             return AlterRelation(kind, name, SetBackfillRateLimit(cursor.setting()))

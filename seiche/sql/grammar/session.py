@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
+from seiche.errors import FeatureNotSupported
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.statements import (
     Begin,
@@ -34,6 +35,7 @@ _SHOWN = (
     ObjectKind.SOURCE,
     ObjectKind.SINK,
     ObjectKind.FUNCTION,
+    ObjectKind.SUBSCRIPTION,
 )
 
 
@@ -95,6 +97,8 @@ def set_(cursor: Cursor) -> SetVariable | SetTransaction:
     if cursor.accept("time", "zone"):
         if cursor.accept("default") or cursor.accept("local"):
             return SetVariable("timezone", None, local)
+        if cursor.accept("interval"):
+            return SetVariable("timezone", _offset(cursor), local)
         return SetVariable("timezone", cursor.value(), local)
     if cursor.sees("names") and cursor.sees_symbol(TokenType.STRING, 1):
         cursor.index += 1
@@ -102,7 +106,23 @@ def set_(cursor: Cursor) -> SetVariable | SetTransaction:
     if cursor.sees("schema") and cursor.sees_symbol(TokenType.STRING, 1):
         cursor.index += 1
         return SetVariable("search_path", cursor.string(), local)
-    return SetVariable(_variable(cursor), cursor.setting(), local)
+    name = _variable(cursor)
+    if name == "timezone" and cursor.word(1) == "local":
+        cursor.index += 2
+        return SetVariable(name, None, local)
+    return SetVariable(name, cursor.setting(), local)
+
+
+def _offset(cursor: Cursor) -> str:
+    """`'+00:00' HOUR TO MINUTE`, which drivers send; zones with another offset have names."""
+    position = cursor.position()
+    offset = cursor.string()
+    cursor.expect("hour", "to", "minute")
+    if offset.lstrip("+-") != "00:00":
+        raise FeatureNotSupported(
+            f"a time zone of {offset} is not supported", hint="Name the zone, or write UTC.", position=position
+        )
+    return "UTC"
 
 
 def _variable(cursor: Cursor) -> str:

@@ -40,6 +40,7 @@ from seiche.model import VNODE, VNODES, Epoch, RelationId
 from seiche.plan.algebra import Scan, Select
 from seiche.storage.changes import Changes
 from seiche.stream import fragment as fragments
+from seiche.stream.backfill.ledger import Ledger, Reached
 from seiche.stream.backfill.progress import InputProgress, Phase, Progress, StepSizer
 from seiche.stream.backfill.rate_limit import RateLimiter
 from seiche.stream.backfill.slices import (
@@ -126,18 +127,6 @@ class ArrangementState:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _At:
-    """How far it is as of one barrier."""
-
-    begun: bool
-    inputs: Mapping[RelationId, InputProgress]
-
-    @property
-    def finished(self) -> bool:
-        return self.begun and all(each.finished for each in self.inputs.values())
-
-
 class ArrangementBackfill:
     """A view's creation as a job of the main graph.
 
@@ -174,7 +163,7 @@ class ArrangementBackfill:
             self._state = replace(state, estimates={each: self._estimate(each, since) for each in view.inputs})
         self._driven = _driven(view, self._state)
         inputs = {each: InputProgress.restored(each, self._counts(each), stored) for each in self._driven}
-        self._ledger: dict[Epoch, _At] = {since: _At(state.begun, inputs)}
+        self._ledger = Ledger(since, Reached(state.begun, inputs))
 
     # --- for the coordinator -------------------------------------------------------------------------
 
@@ -187,25 +176,26 @@ class ArrangementBackfill:
         return self.job.outputs
 
     def wants(self, barrier: Barrier) -> bool:
-        now = self._newest()
+        now = self._ledger.newest
         return self._told or (not now.finished and (not now.begun or self._may_read()))
 
     def run(self, barrier: Barrier, inputs: Mapping[RelationId, AnyChanges], requests: Sequence[Request]) -> Outcome:
         if requests:
             raise InvariantError(f"view {self.name!r} was handed a statement")
-        with self._lock:
-            old = self._ledger[max(epoch for epoch in self._ledger if epoch <= barrier.previous)]
+        old = self._ledger.at(barrier.previous)
         changes = {relation: each for relation, each in inputs.items() if isinstance(each, Changes)}
         started = self._clock.monotonic()
         new, rows = self._next_rows(old, barrier.epoch)
         mine = self._maintain(old, new, rows, changes, barrier)
+        self._ledger.enter(barrier.previous, barrier.epoch, new)
         with self._lock:
-            self._ledger = {at: known for at, known in self._ledger.items() if at <= barrier.previous}
-            self._ledger[barrier.epoch] = new
             state, self._told = replace(self._state, begun=True), False
         if rows is not None:
             self._limiter.spend(rows.rows)
-            self._sizer.took(rows.rows, self._clock.monotonic() - started)
+            seconds = self._clock.monotonic() - started
+            self._sizer.took(rows.rows, seconds)
+            self._runtime.metrics.backfill_rows.add(rows.rows, relation=self.name)
+            self._runtime.metrics.backfill_step_seconds.observe(seconds, relation=self.name)
         vnodes = tuple(
             row for relation, each in new.inputs.items() for row in each.stored(self.id, since=old.inputs[relation])
         )
@@ -213,13 +203,9 @@ class ArrangementBackfill:
 
     def epoch_ended(self, committed: Epoch, *, failed: bool) -> None:
         """After every epoch, on the coordinator's thread: a failed one took with it all since the last checkpoint."""
+        durable = self._ledger.ended(committed, failed=failed)
         with self._lock:
-            if failed:
-                self._ledger = {at: known for at, known in self._ledger.items() if at <= committed}
-            durable = max((at for at in self._ledger if at <= committed), default=None)
-            if durable is not None:
-                self._ledger = {at: known for at, known in self._ledger.items() if at >= durable}
-            ready = not failed and durable is not None and self._ledger[durable].finished and not self._finishing
+            ready = durable is not None and durable.finished and not self._finishing
             self._finishing = self._finishing or ready
         if ready:
             self._finish(self).add_done_callback(self._finished)
@@ -237,12 +223,15 @@ class ArrangementBackfill:
             self._told = True
         self._limiter.set(rate)
 
+    def set_tasks(self, tasks: int | None) -> None:
+        self._runtime = replace(self._runtime, tasks=tasks)
+
     def set_paused(self, paused: bool) -> None:
         self._paused = paused
 
     @property
     def progress(self) -> Progress:
-        now = self._newest()
+        now = self._ledger.newest
         waits = "paused: RESUME continues" if self._paused else None
         if waits is None and self._limiter.rate == 0:
             waits = "paused by a backfill_rate_limit of 0"
@@ -257,7 +246,7 @@ class ArrangementBackfill:
 
     # ------------------------------------------------------------------------------------------------
 
-    def _next_rows(self, old: _At, epoch: Epoch) -> tuple[_At, SliceRows | None]:
+    def _next_rows(self, old: Reached, epoch: Epoch) -> tuple[Reached, SliceRows | None]:
         """Reads the next slice at `epoch`, and tells how far that is."""
         relation = next((each for each in self._driven if not old.inputs[each].finished), None)
         if relation is None or not self._may_read():
@@ -268,10 +257,15 @@ class ArrangementBackfill:
         found = read_next(self._runtime, old.inputs[relation], epoch, budget)
         if found is None:
             return replace(old, begun=True), None
-        return _At(True, {**old.inputs, relation: found[1]}), found[0]
+        return Reached(True, {**old.inputs, relation: found[1]}), found[0]
 
     def _maintain(
-        self, old: _At, new: _At, rows: SliceRows | None, changes: Mapping[RelationId, Changes], barrier: Barrier
+        self,
+        old: Reached,
+        new: Reached,
+        rows: SliceRows | None,
+        changes: Mapping[RelationId, Changes],
+        barrier: Barrier,
     ) -> dict[RelationId, Changes]:
         """Brings all fragments from one barrier to the next: what was read before changes, and the slice appears."""
         schemas = self._runtime.versions.schema
@@ -283,6 +277,8 @@ class ArrangementBackfill:
         frames: dict[RelationId, DataFrame] = {}
         for relation in self._driven:
             passed = self._marked(changes[relation], old.inputs[relation]) if relation in changes else None
+            if relation in changes:
+                self._count_upstream(changes[relation], passed)
             appeared = rows if rows is not None and rows.relation == relation else None
             merged = self._merged(passed, appeared, barrier.epoch)
             if merged is not None:
@@ -334,6 +330,13 @@ class ArrangementBackfill:
             return replace(changes, segments=(), table=None), frame
         return (replace(changes, rows=kept.num_rows, segments=(), table=kept), None) if kept.num_rows else None
 
+    def _count_upstream(self, changes: Changes, passed: tuple[Changes, DataFrame | None] | None) -> None:
+        """Counts what went on and what did not. Many changes are only marked by the executors, and count as passed."""
+        kept = passed[0].rows if passed is not None else 0
+        counter = self._runtime.metrics.backfill_upstream_rows
+        counter.add(kept, relation=self.name, fate="passed")
+        counter.add(changes.rows - kept, relation=self.name, fate="dropped")
+
     def _merged(
         self, passed: tuple[Changes, DataFrame | None] | None, rows: SliceRows | None, epoch: Epoch
     ) -> tuple[Changes, DataFrame | None] | None:
@@ -355,9 +358,6 @@ class ArrangementBackfill:
 
     def _may_read(self) -> bool:
         return self._started and not self._paused and self._limiter.delay() == 0
-
-    def _newest(self) -> _At:
-        return self._ledger[max(self._ledger)]
 
     def _estimate(self, relation: RelationId, epoch: Epoch) -> int:
         return -(-self._runtime.versions.at(relation, epoch).rows_estimate // VNODES)

@@ -126,17 +126,29 @@ def next_slice(progress: InputProgress, budget: int, *, cut_vnodes: bool = True)
     return Slice(first, end, progress.position, None, rows)
 
 
+def even(rows: int) -> tuple[int, ...]:
+    """Rows by vnode where only their number is known."""
+    return tuple(rows * (vnode + 1) // VNODES - rows * vnode // VNODES for vnode in range(VNODES))
+
+
 class StepSizer:
     """How many rows a step should have for it to take a few seconds."""
 
-    FIRST_ROWS = 1_000_000
+    FIRST_ROWS = 1_000_000  # for each core
+    AT_ONCE_ROWS = 6_000_000  # for each core; most plans take a few seconds for so many
     LEAST_ROWS = 1_000
     TARGET_SECONDS = 3.0
     GROWTH_MAX = 4.0
+    LAST_MAX = 1.5
 
-    def __init__(self, rows: int | None = None, seconds: float | None = None) -> None:
-        self.rows = self.FIRST_ROWS if rows is None else rows
+    def __init__(self, rows: int | None = None, seconds: float | None = None, *, cores: int = 1) -> None:
+        self.rows = self.FIRST_ROWS * cores if rows is None else rows
+        self.at_once_rows = self.AT_ONCE_ROWS * cores
         self._seconds = self.TARGET_SECONDS if seconds is None else seconds
+
+    def budget(self, left: int) -> int:
+        """Rows of the next step: rather one that is a little longer than another short one."""
+        return max(left, 1) if left <= self.rows * self.LAST_MAX else self.rows
 
     def took(self, rows: int, seconds: float) -> None:
         """Learns from a step. One that was cut short by a limit tells nothing about longer ones."""

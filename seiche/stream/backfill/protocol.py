@@ -33,6 +33,10 @@ class Backfill(Protocol):
         """Rows a second; 0 pauses, None does not limit."""
         ...
 
+    def set_tasks(self, tasks: int | None) -> None:
+        """At most so many tasks read and write from the next step on; None for as many as there are."""
+        ...
+
     def set_paused(self, paused: bool) -> None:
         """Whether the whole database is paused."""
         ...

@@ -153,10 +153,10 @@ def _read(runtime: Runtime, relation: RelationId, epoch: Epoch, piece: Slice) ->
     if piece.limit is not None:
         frame = frame.orderBy(*(f"`{name}`" for name in schema.key)).limit(piece.limit)
     elif piece.rows > runtime.limits.inline_rows_max:
-        return SliceRows(relation, schema, piece.rows, None, frame)
+        return SliceRows(relation, schema, piece.rows, None, runtime.spread(frame))
     table = runtime.collect(frame)
     if table is None and piece.limit is None:
-        return SliceRows(relation, schema, piece.rows, None, frame)
+        return SliceRows(relation, schema, piece.rows, None, runtime.spread(frame))
     if table is None:
         if piece.limit == 1:
             raise DataException(
@@ -215,6 +215,9 @@ class GrowingReads(EpochReads):
             version = self.runtime.versions.at(relation, self._epoch_of(epoch))
             self._names[name] = f"({self.runtime.reader.weighted(version, self.scope.view, condition)})"
         return self._names[name]
+
+    def index_for(self, *_: object) -> None:
+        """An index would show the whole of an input of which a step sees a part."""
 
     def exact(self, relation: RelationId, epoch: Epoch) -> str:
         if relation == self._own:

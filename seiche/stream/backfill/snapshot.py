@@ -10,7 +10,7 @@ The pin keeps the inputs readable at p and their change log from p on. A step re
 `slices`), under the rate limiter, and is committed in a transaction of its own together with how far it came: a kill
 costs at most the step that ran. The main graph waits for nothing but the hand-over, which replays the last few changes.
 
-Small snapshots without a limit are built in one step, since each step costs as much as a query.
+Snapshots that take a few seconds are built in one step unless there is a limit: each step costs as much as a query.
 """
 
 from __future__ import annotations
@@ -19,27 +19,21 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
-from seiche.catalog.store import MetadataStore
-from seiche.clock import Clock
-from seiche.epoch.barrier import Barrier
-from seiche.epoch.checkpoint import Effect
-from seiche.epoch.graph import Graph
 from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
-from seiche.model import VNODE, VNODES, Epoch, JobId, Pin, RelationId, physical_ms
+from seiche.model import VNODE, VNODES, Epoch, RelationId, physical_ms
 from seiche.plan.fragments import Fragment
 from seiche.sql.failures import translate_spark_error
-from seiche.storage.retention import Pins, Trash
 from seiche.stream import fragment as fragments
 from seiche.stream.backfill.durable import LOOK_AGAIN_SECONDS, commit_step
-from seiche.stream.backfill.progress import InputProgress, Phase, Progress, StepSizer
+from seiche.stream.backfill.progress import InputProgress, Phase, Progress, StepSizer, even, next_slice
 from seiche.stream.backfill.rate_limit import RateLimiter
 from seiche.stream.backfill.slices import (
     NOTHING,
@@ -50,7 +44,8 @@ from seiche.stream.backfill.slices import (
     read_until,
 )
 from seiche.stream.backfill.stages import Method, Stage, stages
-from seiche.stream.runtime import EpochReads, Failures, Runtime, shape
+from seiche.stream.backfill.state import BackfillState, Surroundings, pins_at
+from seiche.stream.runtime import EpochReads, Failures, shape
 from seiche.stream.view import ViewJob
 
 log = logging.getLogger(__name__)
@@ -58,83 +53,9 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 CATCH_UP_ROUNDS_MAX = 20
 CANCEL_AGAIN_SECONDS = 0.2
+EVERYTHING = 1 << 62  # rows
+TURN_SECONDS = 0.2  # between two looks at what a limit permits of a read that is not cut
 AHEAD_SECONDS_MAX = 1.0  # that a limited step may take for granted of its own time
-
-
-@dataclass(frozen=True, slots=True)
-class BackfillState:
-    """What is stored of a backfill, the progress by vnode aside.
-
-    `as_of` is the epoch that the view's stored rows stand for, once built; `stage` and `step` count what is done, and
-    `begun` says whether the stage has a step already. `counts` has the rows of each vnode of the inputs read
-    step by step.
-    """
-
-    pinned: Epoch
-    as_of: Epoch | None = None
-    stage: int = 0
-    step: int = 0
-    begun: bool = False
-    counts: Mapping[RelationId, tuple[int, ...]] = field(default_factory=dict)
-    rate: int | None = None
-    order: tuple[tuple[RelationId, RelationId], ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "version": 2,
-            "kind": "snapshot",
-            "pinned": self.pinned,
-            "as_of": self.as_of,
-            "stage": self.stage,
-            "step": self.step,
-            "begun": self.begun,
-            "counts": {str(relation): list(counts) for relation, counts in self.counts.items()},
-            "rate": self.rate,
-            "order": [list(pair) for pair in self.order],
-        }
-
-    @staticmethod
-    def from_json(data: Any) -> BackfillState:
-        return BackfillState(
-            Epoch(data["pinned"]),
-            None if data["as_of"] is None else Epoch(data["as_of"]),
-            data["stage"],
-            data["step"],
-            data["begun"],
-            {RelationId(int(relation)): tuple(counts) for relation, counts in data["counts"].items()},
-            data["rate"],
-            tuple((RelationId(before), RelationId(after)) for before, after in data["order"]),
-        )
-
-
-def pin_holder(job: JobId) -> str:
-    return f"backfill:{job}"
-
-
-def pins_at(job: ViewJob, epoch: Epoch) -> tuple[Pin, ...]:
-    """The pins that a backfill needs while it stands at `epoch`."""
-    return tuple(Pin(pin_holder(job.id), relation, epoch) for relation in sorted(job.inputs))
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a backfill works with."""
-
-    runtime: Runtime
-    store: MetadataStore
-    pins: Pins
-    trash: Trash
-    clock: Clock
-
-
-@dataclass(slots=True)
-class Metrics:
-    """Counted since the process started."""
-
-    rows_read: int = 0
-    steps: int = 0
-    step_seconds: float = 0.0  # of the last step
-    log_rows: int = 0  # changes of inputs replayed
 
 
 class SnapshotBackfill:
@@ -154,14 +75,16 @@ class SnapshotBackfill:
         self.state = state
         self.done: Future[None] = Future()
         self.done.set_running_or_notify_cancel()  # who stops waiting does not stop it: that is what `cancel` does
-        self.metrics = Metrics()
+        self.steps = 0  # of this process
+        self._step_seconds = 0.0  # of the last one
         self._around = around
         self._runtime = around.runtime
         self._hand_over = hand_over
         self._catches_up = catches_up
         self._phase = Phase.SNAPSHOT if state.as_of is None else Phase.LOG
         self._limiter = RateLimiter(around.clock, state.rate)
-        self._sizer = StepSizer()
+        self._tasks = around.runtime.tasks
+        self._sizer = StepSizer(cores=around.runtime.cores)
         self._inputs = {
             relation: InputProgress.restored(relation, counts, stored) for relation, counts in state.counts.items()
         }
@@ -173,6 +96,9 @@ class SnapshotBackfill:
         self._stages: tuple[Stage, ...] = ()
         if state.as_of is None:
             self._stages = stages(job.fragments, self._estimate, state.order)
+            for relation in {each for stage in self._stages for each in stage.at_once} - state.counts.keys():
+                known = even(self._estimate(relation))
+                self._inputs[relation] = InputProgress.restored(relation, known, stored)
         self._runtime.versions.set_independent(job.outputs, True)
 
     def start(self) -> None:
@@ -203,6 +129,9 @@ class SnapshotBackfill:
         self._limiter.set(rate)
         self._nudge.set()
 
+    def set_tasks(self, tasks: int | None) -> None:
+        self._tasks = tasks
+
     def set_paused(self, paused: bool) -> None:
         self._paused = paused
         self._nudge.set()
@@ -221,7 +150,7 @@ class SnapshotBackfill:
         total = self._total()
         done = sum(self._stage_rows(index) for index in range(min(state.stage, len(self._stages))))
         if state.stage < len(self._stages):
-            done += sum(self._inputs[each].done for each in self._driven(state.stage) if each in self._inputs)
+            done += sum(self._inputs[each].done for each in self._stages[state.stage].read if each in self._inputs)
         lag_ms = physical_ms(self._runtime.versions.committed_epoch) - physical_ms(self._as_of())
         return Progress(self._phase, done, total, max(lag_ms, 0), waits)
 
@@ -273,15 +202,19 @@ class SnapshotBackfill:
     # --- the snapshot --------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        driven = {relation for stage in self._stages for relation in stage.driven}
+        limited = self._limiter.rate is not None
+        inputs = {relation for stage in self._stages for relation in stage.read}
         fresh = self.state.step == 0 and not self.state.counts
-        if fresh and self._limiter.rate is None and sum(map(self._estimate, driven)) <= StepSizer.FIRST_ROWS:
+        most = self._sizer.rows if self._around.load.busy else self._sizer.at_once_rows
+        if fresh and not limited and sum(map(self._estimate, inputs)) <= most:
             self._wait_while_paused()
             self._build_at_once()
             return
         if not self.state.counts:
-            counts = {relation: self._count(relation) for relation in sorted(driven)}
-            self._inputs = {relation: InputProgress(relation, each) for relation, each in counts.items()}
+            # Keys are spread evenly over vnodes: without a limit to keep, that is near enough, and needs no reading.
+            count = self._count if limited else lambda relation: even(self._estimate(relation))
+            counts = {relation: count(relation) for relation in sorted(inputs)}
+            self._inputs |= {relation: InputProgress(relation, each) for relation, each in counts.items()}
             self._commit(replace(self.state, counts=counts))
         self._limiter.begin()
         while self.state.stage < len(self._stages):
@@ -298,32 +231,61 @@ class SnapshotBackfill:
                     versions = self._runtime.versions
                     inputs = sum(versions.at(relation, pinned).rows_estimate for relation in each.inputs)
                     self._write(each, frame, pinned, few=inputs <= self._runtime.limits.inline_rows_max)
-                self.metrics.steps += 1
+                self.steps += 1
         self._commit(replace(self.state, as_of=pinned, stage=len(self._stages)))
 
     def _run_stage(self, stage: Stage) -> None:
         if stage.method is Method.WHOLE:
-            self._permit()
-            with self._around.trash.reading(), self._runtime.scope() as scope:
-                pinned = self.state.pinned
-                frame = fragments.build(stage.fragment, EpochReads(self._runtime, scope, pinned, pinned, {}))
-                self._write(stage.fragment, frame, self._next_epoch(), few=False)
-            self._commit(self._stage_done())
+            self._await_turn(stage)
+            self._make_room()
+            self._run_whole(stage)
             return
         while True:
+            self._make_room()
             relation = next((each for each in stage.driven if not self._inputs[each].finished), None)
             if relation is None and self.state.begun:
                 break
             # A stage over nothing but empty inputs has one step all the same: count(*) of nothing is a row.
             self._step(stage, relation if relation is not None else stage.driven[0])
-        self._inputs.update({each: InputProgress(each, self.state.counts[each]) for each in self._driven_later()})
-        self._commit(self._stage_done(), drop_vnodes=True)
+        self._end_stage()
+
+    def _run_whole(self, stage: Stage) -> None:
+        pinned, started = self.state.pinned, self._around.clock.monotonic()
+        with self._around.trash.reading(), self._runtime.scope() as scope:
+            frame = fragments.build(stage.fragment, EpochReads(self._runtime, scope, pinned, pinned, {}))
+            self._write(stage.fragment, frame, self._next_epoch(), few=False)
+        self._stop_if_cancelled()
+        self._end_stage()
+        self._took(sum(map(self._estimate, stage.at_once)), self._around.clock.monotonic() - started)
+
+    def _await_turn(self, stage: Stage) -> None:
+        """Lets a stage that reads its inputs whole wait until the limit permits all their rows.
+
+        They are permitted vnode by vnode, as if they were read that way, so progress tells how long it will take.
+        """
+        self._permit()  # it may be paused
+        for relation in stage.at_once:
+            while self._limiter.rate is not None and not (old := self._inputs[relation]).finished:
+                self._cancelled.wait(TURN_SECONDS)
+                piece = next_slice(old, self._permit(), cut_vnodes=False)
+                if piece is None:
+                    break
+                new = old.passed(piece, None, piece.rows)
+                self._limiter.spend(piece.rows)
+                self._commit(replace(self.state, step=self.state.step + 1), vnodes=new.stored(self.job.id, since=old))
+                self._inputs[relation] = new
+
+    def _end_stage(self) -> None:
+        later = {relation for stage in self._stages[self.state.stage + 1 :] for relation in stage.read}
+        following = replace(self.state, stage=self.state.stage + 1, step=self.state.step + 1, begun=False)
+        self._commit(following, drop_vnodes=True)
+        self._inputs = {each: InputProgress(each, self._inputs[each].counts) for each in later}
 
     def _step(self, stage: Stage, relation: RelationId) -> None:
         """Reads one slice of an input, works it into the fragment, and commits both."""
         schema = self._runtime.versions.schema(relation)
-        budget = min(self._permit(), self._sizer.rows)
         old = self._inputs[relation]
+        budget = min(self._permit(), self._sizer.budget(old.total - old.done))
         started = self._around.clock.monotonic()
         with self._around.trash.reading():
             found = read_next(self._runtime, old, self.state.pinned, budget)
@@ -341,12 +303,17 @@ class SnapshotBackfill:
             replace(self.state, step=self.state.step + 1, begun=True), vnodes=new.stored(self.job.id, since=old)
         )
         self._inputs[relation] = new
-        if not self.metrics.steps:  # the first one of a process warms Spark up, and is not caught up with
+        if not self.steps:  # the first one of a process warms Spark up, and is not caught up with
             self._limiter.begin()
-        self._sizer.took(read, self._around.clock.monotonic() - started)
-        self.metrics.rows_read += read
-        self.metrics.steps += 1
-        self.metrics.step_seconds = self._around.clock.monotonic() - started
+        self._took(read, self._around.clock.monotonic() - started)
+        self._sizer.took(read, self._step_seconds)
+
+    def _took(self, rows: int, seconds: float) -> None:
+        self.steps += 1
+        self._step_seconds = seconds
+        metrics = self._runtime.metrics
+        metrics.backfill_rows.add(rows, relation=self.job.name)
+        metrics.backfill_step_seconds.observe(seconds, relation=self.job.name)
 
     def _work_in(self, stage: Stage, rows: SliceRows, new: InputProgress) -> None:
         """Brings the fragment to where the input's slice is part of it."""
@@ -379,8 +346,7 @@ class SnapshotBackfill:
         runtime = self._runtime
         table = runtime.collect(frame) if few else None
         if table is None:
-            written = runtime.writer.write_frame(fragment.relation, fragment.schema, frame, epoch, fresh=True)
-            runtime.versions.stage(written)
+            runtime.emit_rows(fragment.relation, fragment.schema, frame, epoch)
             return
         shaped = shape(table, fragment.schema)
         if shaped.num_rows:
@@ -416,7 +382,8 @@ class SnapshotBackfill:
             if (changes := self._runtime.changes_between(relation, start, target)) is not None
         }
         if found:
-            self.metrics.log_rows += sum(changes.rows for changes in found.values())
+            rows = sum(changes.rows for changes in found.values())
+            self._runtime.metrics.backfill_upstream_rows.add(rows, relation=self.job.name, fate="passed")
             self.job.advance(start, target, found, Failures())
         return bool(found)
 
@@ -453,22 +420,18 @@ class SnapshotBackfill:
 
     # --- small things --------------------------------------------------------------------------------
 
+    def _make_room(self) -> None:
+        """Sets how many tasks the next step uses."""
+        tasks = self._around.load.tasks(self._runtime.cores, self._tasks)
+        self._runtime = replace(self._runtime, tasks=tasks)
+
     def _next_epoch(self) -> Epoch:
         return Epoch(self.state.step + 1)
 
-    def _stage_done(self) -> BackfillState:
-        return replace(self.state, stage=self.state.stage + 1, step=self.state.step + 1, begun=False)
-
-    def _driven(self, stage: int) -> tuple[RelationId, ...]:
-        return self._stages[stage].driven
-
-    def _driven_later(self) -> set[RelationId]:
-        return {relation for stage in self._stages[self.state.stage + 1 :] for relation in stage.driven}
-
     def _stage_rows(self, stage: int) -> int:
-        """The rows that a stage reads, estimated until they are counted."""
+        """The rows that a stage reads, estimated where they are not counted."""
         counts = self.state.counts
-        return sum(sum(counts[each]) if each in counts else self._estimate(each) for each in self._driven(stage))
+        return sum(sum(counts[each]) if each in counts else self._estimate(each) for each in self._stages[stage].read)
 
     def _estimate(self, relation: RelationId) -> int:
         return self._runtime.versions.at(relation, self.state.pinned).rows_estimate
@@ -486,8 +449,8 @@ class SnapshotBackfill:
             self._wait_while_paused()
             delay = self._limiter.delay()
             if delay == 0:
-                allowed = self._limiter.available(min(self.metrics.step_seconds, AHEAD_SECONDS_MAX))
-                return StepSizer.FIRST_ROWS * VNODES if allowed is None else allowed
+                allowed = self._limiter.available(min(self._step_seconds, AHEAD_SECONDS_MAX))
+                return EVERYTHING if allowed is None else allowed
             self._nudge.wait(delay if delay is not None else LOOK_AGAIN_SECONDS)
 
     def _wait_while_paused(self) -> None:
@@ -500,29 +463,3 @@ class SnapshotBackfill:
     def _stop_if_cancelled(self) -> None:
         if self._cancelled.is_set():
             raise QueryCanceled(f'creation of "{self.job.name}" was cancelled')
-
-
-@dataclass(frozen=True, slots=True)
-class HandOver:
-    """The command with which a caught-up view enters the main graph."""
-
-    backfill: SnapshotBackfill
-    runtime: Runtime
-    publish: Callable[[Barrier], tuple[Checkpoint, Callable[[], None]]]
-
-    def apply(self, graph: Graph, barrier: Barrier) -> Effect:
-        job = self.backfill.job
-        try:
-            self.backfill.replay(barrier.previous)
-            part, on_publish = self.publish(barrier)
-        except BaseException:
-            self.runtime.writer.remove(self.runtime.versions.discard(job.outputs))
-            raise
-        # From here on what it staged belongs to the main graph's epoch, and so does undoing it.
-        self.runtime.versions.set_independent(job.outputs, False)
-        gone = Checkpoint(
-            drop_pins=frozenset([pin_holder(job.id)]),
-            put_progress={job.id: None},
-            drop_backfill=frozenset([job.id]),
-        )
-        return Effect(graph.with_job(job), part.merge(gone), None, on_publish)

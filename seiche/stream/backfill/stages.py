@@ -8,7 +8,8 @@ after slice, gives every row once.
     APPEND     linear, and no driven input is mentioned twice: the rows of a slice are simply added
     MAINTAIN   the snapshot is taken for a table that grows by a slice, and the fragment is maintained as ever:
                partial results are merged with those of the slices before
-    WHOLE      no rule for a growing input, or driven by a relation of the job itself: one step
+    WHOLE      no rule for a growing input, or driven by a relation of the job itself: one step. Under a rate limit it
+               waits until the rows of the inputs it reads would be permitted
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ class Stage:
     fragment: Fragment
     method: Method
     driven: tuple[RelationId, ...] = ()  # in the order in which they are read
+    at_once: tuple[RelationId, ...] = ()  # the inputs of others that one step reads whole
+
+    @property
+    def read(self) -> tuple[RelationId, ...]:
+        """The inputs whose rows count as progress."""
+        return self.driven or self.at_once
 
 
 def stages(
@@ -56,7 +63,7 @@ def _stage(
     source = fragment.plan.input if isinstance(fragment.plan, Aggregate) else fragment.plan
     driven = _driven(source, own, rows)
     if driven is None:
-        return Stage(fragment, Method.WHOLE)
+        return Stage(fragment, Method.WHOLE, at_once=tuple(sorted(fragment.inputs - own)))
     chosen = tuple(sorted_by(order, dict.fromkeys(driven)))
     mentioned = Counter(scan.relation for scan in scans(source))
     append = not isinstance(fragment.plan, Aggregate) and all(mentioned[each] == 1 for each in chosen)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.facts import Refreshed
 from seiche.epoch.barrier import BarrierKind
-from seiche.errors import CommitOutcomeUnknown, InvariantError, QueryCanceled, SeicheError
+from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
 from seiche.model import Epoch, JobId, ObjectId, Pin, RelationId, physical_ms
 from seiche.sql.failures import translate_spark_error
 from seiche.stream.backfill.durable import commit_step
-from seiche.stream.backfill.snapshot import Surroundings, pin_holder
-from seiche.stream.batch_refresh.machine import BatchRefresh, Idle, LogEpoch
+from seiche.stream.backfill.state import Surroundings, pin_holder
+from seiche.stream.batch_refresh.machine import BatchRefresh, FinishingSnapshot, Idle, LogEpoch
 from seiche.stream.batch_refresh.schedule import Cron, Every, Schedule
 from seiche.stream.runtime import Failures
 from seiche.stream.view import ViewJob
@@ -29,31 +29,36 @@ from seiche.stream.view import ViewJob
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
-LATENCY_BOUNDS = (0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
 
 
-def stored_state(snapshot_epoch: Epoch, committed: Epoch, ran_ms: int) -> dict[str, Any]:
-    """What is durable of a job whose snapshot is finished."""
-    return {
-        "version": 1,
-        "kind": "batch_refresh",
-        "snapshot_epoch": snapshot_epoch,
-        "committed": committed,
-        "ran_ms": ran_ms,
-    }
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is durable of a job. Before its snapshot is finished it has committed nothing."""
+
+    snapshot_epoch: Epoch
+    committed: Epoch | None
+    ran_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "kind": "batch_refresh",
+            "snapshot_epoch": self.snapshot_epoch,
+            "committed": self.committed,
+            "ran_ms": self.ran_ms,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Known:
+        return Known(Epoch(data["snapshot_epoch"]), Epoch(data["committed"]), data["ran_ms"])
 
 
 @dataclass(slots=True)
 class Metrics:
-    """Counted since the process started. `latency` counts barriers by how long they took, up to `LATENCY_BOUNDS`."""
+    """Counted since the process started, for rw_catalog. All else is among the engine's metrics."""
 
     runs: int = 0
     rows: int = 0
-    inflight_barriers: int = 0
-    latency: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS) + 1))
-
-    def barrier_took(self, seconds: float) -> None:
-        self.latency[sum(seconds > bound for bound in LATENCY_BOUNDS)] += 1
 
 
 @dataclass(slots=True)
@@ -73,11 +78,16 @@ class _Entry:
 
 
 class RefreshRunner:
-    """All batch refresh jobs whose snapshot is finished. Safe to use from several threads."""
+    """All batch refresh jobs, each with the machine that says what it does. Safe to use from several threads.
+
+    A job is added when it is created, or found at a start. While the machine consumes the snapshot, a snapshot backfill
+    does the reading and tells when it is done; from then on the runs are done here.
+    """
 
     def __init__(self, around: Surroundings, changed: Callable[[frozenset[RelationId]], None]) -> None:
         self._around = around
         self._runtime = around.runtime
+        self._metrics = around.runtime.metrics
         self._changed = changed
         self._lock = threading.RLock()
         self._tick = threading.Event()
@@ -102,17 +112,40 @@ class RefreshRunner:
         for job in list(self._entries):
             self.remove(job)
 
-    def add(self, job: ViewJob, plan: Callable[[], ViewJob], stored: dict[str, Any], schedule: Schedule) -> None:
-        """Takes over a job whose snapshot is finished, at its creation or at a start."""
-        machine = BatchRefresh.recovered(job.id, Epoch(stored["snapshot_epoch"]), Epoch(stored["committed"]))
-        committed = machine.readable
-        if committed is None:
-            raise InvariantError(f"batch refresh job {job.id} has no finished snapshot")
-        self._runtime.versions.stands_at(job.outputs, committed)
-        entry = _Entry(job.name, machine, schedule, job.inputs, job.outputs, plan, stored["ran_ms"])
+    def add(self, job: ViewJob, plan: Callable[[], ViewJob], known: Known, schedule: Schedule) -> None:
+        """Takes a job from what is durable of it: still in its snapshot, or idle."""
+        machine = BatchRefresh.recovered(job.id, known.snapshot_epoch, known.committed)
+        if machine.readable is not None:
+            self._runtime.versions.stands_at(job.outputs, machine.readable)
+        entry = _Entry(job.name, machine, schedule, job.inputs, job.outputs, plan, known.ran_ms)
         with self._lock:
             self._entries[job.id] = entry
         self._tick.set()
+
+    def snapshot_read(self, job: JobId) -> None:
+        """All rows of a job's snapshot are durable; the checkpoint that says so comes next, perhaps again."""
+        with self._lock:
+            entry = self._entries.get(job)
+            if entry is not None and not isinstance(entry.machine.state, FinishingSnapshot):
+                entry.machine = entry.machine.snapshot_read()
+
+    def snapshot_committed(self, job: JobId, known: Known, schedule: Schedule) -> None:
+        """The checkpoint that finishes a job's snapshot is durable: it is idle, and can be read."""
+        with self._lock:
+            entry = self._entries.get(job)
+            if entry is None:  # dropped meanwhile
+                return
+            entry.machine = entry.machine.committed(known.snapshot_epoch)
+            entry.schedule, entry.ran_ms = schedule, known.ran_ms
+            if entry.machine.readable is not None:
+                self._runtime.versions.stands_at(entry.outputs, entry.machine.readable)
+        self._tick.set()
+
+    def words(self, job: JobId, snapshot: str) -> str:
+        """What users are told of a job in creation; `snapshot` is how far its backfill is."""
+        with self._lock:
+            entry = self._entries.get(job)
+            return snapshot if entry is None else entry.machine.progress(snapshot)
 
     def remove(self, job: JobId) -> None:
         """The job is dropped: returns when its run, if there is one, no longer touches anything."""
@@ -150,8 +183,9 @@ class RefreshRunner:
         return future
 
     def __contains__(self, job: JobId) -> bool:
+        """Whether it is a job whose snapshot is finished."""
         with self._lock:
-            return job in self._entries
+            return job in self._entries and self._entries[job].machine.readable is not None
 
     def facts(self) -> tuple[Refreshed, ...]:
         """What rw_catalog shows."""
@@ -170,9 +204,6 @@ class RefreshRunner:
                 for job, entry in sorted(self._entries.items())
                 if (at := entry.machine.readable) is not None
             )
-
-    def metrics(self, job: JobId) -> Metrics:
-        return self._entries[job].metrics
 
     # --- deciding ------------------------------------------------------------------------------------
 
@@ -275,14 +306,17 @@ class RefreshRunner:
         except Exception as cause:  # noqa: BLE001  the edge of this thread: the job is idle again and will be tried again
             error = cause if isinstance(cause, SeicheError) else translate_spark_error(cause)
             self._undo(entry, keep_files=isinstance(cause, CommitOutcomeUnknown))
+        self._metrics.refresh_inflight.set(0, relation=entry.name)
         with self._lock:
             entry.run = None
             entry.last_error = error
             if error is None:
                 entry.metrics.runs += 1
+                self._metrics.refresh_runs.add(relation=entry.name, outcome="finished")
                 self._answer(entry, entry.machine.pinned or Epoch(0))
             else:
                 entry.machine = entry.machine.failed()
+                self._metrics.refresh_runs.add(relation=entry.name, outcome="failed")
                 entry.not_before = self._around.clock.monotonic() + RETRY_SECONDS
                 if not self._stopped.is_set():
                     log.warning("refresh of %s failed and is tried again: %s", entry.name, error.message)
@@ -297,21 +331,24 @@ class RefreshRunner:
         if start is None:
             return
         barriers = getattr(entry.machine.state, "barriers", ())
-        entry.metrics.inflight_barriers = len(barriers)
+        self._metrics.refresh_inflight.set(len(barriers), relation=entry.name)
         began = self._around.clock.monotonic()
         for barrier in barriers:
             self._stop_if_told(entry)
             if barrier.kind is not BarrierKind.CHECKPOINT:
                 continue  # its changes are part of the next checkpoint's: one replay for both
-            entry.metrics.rows += self._step(plan, start, barrier.epoch)
+            changed = self._step(plan, start, barrier.epoch)
             self._stop_if_told(entry)
             self._commit(job, entry, plan.inputs, plan.outputs, barrier.epoch)
             start = barrier.epoch
             with self._lock:
                 entry.machine = entry.machine.committed(barrier.epoch)
             now = self._around.clock.monotonic()
-            entry.metrics.barrier_took(now - began)
-            entry.metrics.inflight_barriers = sum(each.epoch > barrier.epoch for each in barriers)
+            entry.metrics.rows += changed
+            self._metrics.refresh_rows.add(changed, relation=entry.name)
+            self._metrics.refresh_barrier_seconds.observe(now - began, relation=entry.name)
+            left = sum(each.epoch > barrier.epoch for each in barriers)
+            self._metrics.refresh_inflight.set(left, relation=entry.name)
             began = now
 
     def _step(self, plan: ViewJob, start: Epoch, target: Epoch) -> int:
@@ -321,7 +358,9 @@ class RefreshRunner:
                 for relation in plan.inputs
                 if (changes := self._runtime.changes_between(relation, start, target)) is not None
             }
-            changed = plan.advance(start, target, found, Failures()) if found else {}
+            tasks = self._around.load.tasks(self._runtime.cores, plan.runtime.tasks)
+            roomy = replace(plan, runtime=replace(plan.runtime, tasks=tasks))
+            changed = roomy.advance(start, target, found, Failures()) if found else {}
         return sum(changes.rows for changes in changed.values())
 
     def _commit(
@@ -334,7 +373,7 @@ class RefreshRunner:
     ) -> None:
         """Makes a part of a run durable: rows, the committed epoch, and the pin that moves with it."""
         ran_ms = self._around.clock.now_ms()
-        state = stored_state(entry.machine.snapshot_epoch, epoch, ran_ms)
+        state = Known(entry.machine.snapshot_epoch, epoch, ran_ms).to_json()
         pins = pins_of(job, inputs, epoch)
         staged = self._runtime.versions.staged(outputs)
         checkpoint = Checkpoint(add_segments=staged, put_progress={job: state}, put_pins=pins)

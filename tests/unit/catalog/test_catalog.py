@@ -92,7 +92,7 @@ def test_internal_relations_are_never_suggested(harbour: Catalog) -> None:
 def test_an_unknown_schema_in_a_name_is_told_apart_from_an_unknown_relation(harbour: Catalog) -> None:
     with pytest.raises(UndefinedTable, match='relation "pubic.ships" does not exist') as caught:
         harbour.find(("pubic", "ships"))
-    assert caught.value.detail == 'There is no schema "pubic".'
+    assert caught.value.detail == 'In the catalog: schema not found: "pubic".'
     assert caught.value.hint == 'Perhaps you meant "public".'
 
 

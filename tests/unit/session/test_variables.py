@@ -101,10 +101,10 @@ def test_every_default_passes_its_own_check() -> None:
         assert variable.meaning
 
 
-@pytest.mark.parametrize(("with_prefix", "without"), [("rw_force_two_phase_agg", "force_two_phase_agg"),
-                                                      ("rw_implicit_flush", "implicit_flush")])  # fmt: skip
-def test_the_prefix_of_risingwave_may_stand_or_not(with_prefix: str, without: str) -> None:
-    assert find(with_prefix) is find(without)
+@pytest.mark.parametrize("name", ["rw_implicit_flush", "RW_IMPLICIT_FLUSH", "implicit_flush"])
+def test_names_of_risingwave_are_known_with_and_without_their_prefix(name: str) -> None:
+    assert Variables().with_value(name, "on").is_on("rw_implicit_flush")
+    assert find("rw_streaming_enable_delta_join") is find("streaming_enable_delta_join")
 
 
 @pytest.mark.parametrize(("text", "value"), [("250", 250), ("250ms", 250), ("2s", 2000), ("1.5 min", 90_000)])

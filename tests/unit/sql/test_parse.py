@@ -541,7 +541,7 @@ def test_a_type_that_is_not_one_says_so(text: str, error: type[UserError], messa
         ("SELECT * FROM t QUALIFY x", "QUALIFY"),
         ("SELECT sum(a) OVER (PARTITION BY) FROM t", ")"),
         ("CREATE TABLE select (a int)", "select"),
-        ("CREATE TABLE t (a int,)", ")"),
+        ("CREATE TABLE t (a int,,)", ","),
         ("CREATE TABLE t ()", ")"),
         ("CREATE TABLE t (a int DEFAULT)", ")"),
         ("CREATE TABLE t (a int DEFAULT 1 +)", ")"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import date
 from typing import Any
 
@@ -28,6 +29,7 @@ from seiche.types import BIGINT, DATE, DOUBLE, INTEGER, VARCHAR, SqlType
 from tests.unit.plan.harbour import ARRIVALS, BERTHS, SCHEMAS, SHIPS, Harbour
 
 BEFORE, AFTER = Epoch(4), Epoch(5)
+BY_BERTH = RelationId(77)  # an index of arrivals
 JOIN = """SELECT s.name, b.quay, a.at FROM ships s JOIN arrivals a ON a.ship = s.id
     JOIN berths b ON a.berth = b.id WHERE b.free"""
 
@@ -45,9 +47,14 @@ class Reads(EpochReads):
             changes[relations[name]] = Changes(relations[name], schema, 1, (), table)
         super().__init__(nothing, nothing, BEFORE, AFTER, changes)
         self.predicates: dict[str, str | None] = {}
+        self.indexes: dict[tuple[RelationId, str], RelationId] = {}
+
+    def index_for(self, relation: RelationId, limited: Collection[str], needed: Collection[str]) -> RelationId | None:
+        found = [index for (of, column), index in self.indexes.items() if of == relation and column in limited]
+        return found[0] if found else None
 
     def _name(self, relation: RelationId) -> str:
-        return {SHIPS: "ships", BERTHS: "berths", ARRIVALS: "arrivals"}[relation]
+        return {SHIPS: "ships", BERTHS: "berths", ARRIVALS: "arrivals", BY_BERTH: "by_berth"}[relation]
 
     def weighted(self, relation: RelationId, epoch: Epoch, predicate: str | None = None) -> str:
         name = f"{self._name(relation)}_{'old' if epoch == BEFORE else 'new'}"
@@ -179,6 +186,14 @@ def test_a_lookup_asks_only_for_partners_of_the_changed_rows(harbour: Harbour) -
         "arrivals_old": "`ship` IN (3, 1, NULL)",
         "berths_old": None,
     }
+
+
+def test_partners_are_looked_up_in_an_index_of_the_unchanged_side(harbour: Harbour) -> None:
+    reads = Reads(berths=[{"id": 7, "quay": "south"}])
+    reads.indexes = {(ARRIVALS, "berth"): BY_BERTH}
+    sql = changes_of(harbour, "SELECT b.quay, a.tons FROM arrivals a JOIN berths b ON a.berth = b.id", reads)
+    assert reads.predicates == {"by_berth_old": "`berth` IN (7, NULL)"}
+    assert "arrivals" not in sql
 
 
 def test_large_changes_are_looked_up_without_a_predicate(harbour: Harbour) -> None:

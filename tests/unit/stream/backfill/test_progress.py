@@ -8,7 +8,7 @@ import pytest
 
 from seiche.errors import InvariantError
 from seiche.model import VNODES, JobId, RelationId
-from seiche.stream.backfill.progress import InputProgress, Phase, Progress, Slice, StepSizer, next_slice
+from seiche.stream.backfill.progress import InputProgress, Phase, Progress, Slice, StepSizer, even, next_slice
 
 ARRIVALS, JOB = RelationId(101), JobId(200)
 
@@ -81,6 +81,19 @@ def test_steps_grow_until_they_take_a_few_seconds_and_shrink_when_they_take_long
     assert sizer.rows == 2 * StepSizer.FIRST_ROWS
     sizer.took(10, 0.01)
     assert sizer.rows == 2 * StepSizer.FIRST_ROWS, "a step cut short by a limit tells nothing"
+
+
+def test_the_last_step_takes_what_little_another_one_would_have() -> None:
+    sizer = StepSizer(1000)
+    assert sizer.budget(10_000) == 1000
+    assert sizer.budget(1500) == 1500
+    assert sizer.budget(1501) == 1000
+    assert sizer.budget(0) == 1
+
+
+def test_rows_that_are_not_counted_are_spread_evenly() -> None:
+    assert sum(even(1000)) == 1000 and {3, 4} == set(even(1000))
+    assert sum(even(5)) == 5 and sum(even(0)) == 0
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,15 @@ def test_the_plan_tells_what_is_stepped_through(query: str, expected: list[tuple
     assert planned(query) == expected
 
 
+def test_what_is_read_whole_counts_as_progress_but_for_relations_of_the_job_itself() -> None:
+    query = "SELECT berth, string_agg(day::varchar, ',' ORDER BY day) FROM arrivals GROUP BY berth"
+    (stage,) = stages(Harbour().fragments(query), lambda _: 1)
+    assert (stage.driven, stage.at_once, stage.read) == ((), (ARRIVALS,), (ARRIVALS,))
+    query = "SELECT n, count(*) FROM (SELECT berth, count(*) AS n FROM arrivals GROUP BY berth) t GROUP BY n"
+    first, second = stages(Harbour().fragments(query), lambda _: 1)
+    assert (first.read, second.read) == ((ARRIVALS,), ())
+
+
 def test_a_fixed_order_decides_which_input_is_read_first() -> None:
     query = "SELECT id FROM ships UNION ALL SELECT id FROM berths"
     assert planned(query, ((BERTHS, SHIPS),)) == [(Method.APPEND, (BERTHS, SHIPS))]

@@ -1,0 +1,125 @@
+"""What every definition shares: where a new object goes, and the command that makes it true at a barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, Schema
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.checkpoint import Effect
+from seiche.epoch.graph import Graph
+from seiche.errors import DuplicateObject, FeatureNotSupported, InvalidDefinition, UndefinedSchema
+from seiche.model import Column, ObjectId, RelationSchema
+from seiche.session.database import Database
+from seiche.session.variables import Variables
+from seiche.sql import statements as ast
+from seiche.stream.view import ViewJob
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogCommand:
+    """A command that makes a new catalog, and maybe a new graph; `work` runs on the coordinator's thread."""
+
+    database: Database
+    work: Callable[[Catalog, Graph, Barrier], tuple[Catalog, Graph, Checkpoint, Any, Callable[[], None] | None]]
+
+    def apply(self, graph: Graph, barrier: Barrier) -> Effect:
+        old = self.database.catalog_at(barrier)
+        new, changed, extra, value, then = self.work(old, graph, barrier)
+        part, make_current = self.database.change_catalog(barrier, new)
+
+        def publish() -> None:
+            make_current()
+            if then is not None:
+                then()
+
+        return Effect(changed, part.merge(extra), value, publish)
+
+
+class Definitions:
+    """Changes what exists, for one session."""
+
+    def __init__(
+        self, database: Database, variables: Variables, wait: Callable[[Future[Any]], Any], user: str = SUPERUSER
+    ) -> None:
+        self.database = database
+        self.variables = variables
+        self.user = user  # who owns what is made
+        self.wait = wait
+
+    def run(self, command: CatalogCommand) -> Any:
+        value = self.wait(self.database.coordinator.command(command))
+        return self.database.jobs.get(value.id) if isinstance(value, ViewJob) else value
+
+    def change(self, change: Callable[[Catalog], Catalog]) -> None:
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            return change(catalog), graph, Checkpoint(), None, None
+
+        self.run(CatalogCommand(self.database, work))
+
+    def place(self, name: ast.ObjectName) -> tuple[str, str]:
+        """The name and the schema of something new."""
+        if name.database is not None and name.database != "dev":
+            raise FeatureNotSupported("objects can only be created in the database of the session")
+        if name.schema is not None:
+            return name.name, self.database.catalog.schema(name.schema).name
+        path = self.variables.search_path
+        existing = [each for each in path if self.database.catalog.try_schema(each) is not None]
+        if not existing:
+            raise UndefinedSchema(
+                "no schema has been selected to create in",
+                detail="The search path names no schema that exists.",
+                hint="SET search_path TO public.",
+            )
+        return name.name, existing[0]
+
+    def exists(self, schema: str, name: str) -> bool:
+        return self.database.catalog.try_find((schema, name)) is not None
+
+    def refuse_taken(self, schema: str, name: str) -> None:
+        if self.exists(schema, name):
+            raise DuplicateObject(f'relation "{name}" already exists', hint="Drop it first, or choose another name.")
+
+    def new_object(
+        self,
+        kind: ObjectKind,
+        schema: str,
+        name: str,
+        text: str,
+        columns: tuple[Column, ...],
+        relation: RelationSchema | None,
+        properties: dict[str, Any],
+    ) -> CatalogObject:
+        if kind is not ObjectKind.VIEW:
+            self.refuse_taken(schema, name)
+        (number,) = self.database.store.allocate_ids(1)
+        return CatalogObject(
+            ObjectId(number),
+            kind,
+            name,
+            text,
+            columns=columns,
+            relation=relation,
+            schema=schema,
+            owner=self.user,
+            properties=properties,
+            created_ms=self.database.clock.now_ms(),
+        )
+
+    def create_schema(self, statement: ast.CreateSchema) -> str | None:
+        name = statement.name.name
+        if statement.if_not_exists and self.database.catalog.try_schema(name) is not None:
+            return f'schema "{name}" already exists, skipping'
+        (number,) = self.database.store.allocate_ids(1)
+        new = Schema(ObjectId(number), "dev", name, statement.owner or self.user)
+        self.change(lambda catalog: catalog.with_schema(new))
+        return None
+
+
+def reserved_name(name: str, detail: str | None = None) -> InvalidDefinition:
+    return InvalidDefinition(f'column name "{name}" is reserved', detail=detail, hint="Give the column another name.")

@@ -1,0 +1,109 @@
+"""DROP: objects with what belongs to them and, told to, what depends on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.objects import ObjectKind
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.graph import Graph
+from seiche.errors import FeatureNotSupported, SeicheError
+from seiche.model import JobId, ObjectId, RelationId
+from seiche.session.definitions import CatalogCommand, Definitions
+from seiche.session.names import CATALOG_KINDS
+from seiche.sql import statements as ast
+from seiche.stream.backfill.state import pin_holder
+
+
+class Drops:
+    """Drops, for one session."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._database = definitions.database
+        self._variables = definitions.variables
+
+    def drop(self, statement: ast.Drop) -> list[str]:
+        """Drops objects; notices for those that were not there."""
+        notices: list[str] = []
+        match statement.kind:
+            case ast.ObjectKind.SCHEMA:
+                for each in statement.names:
+                    self._drop_schema(each.name, statement, notices)
+                return notices
+            case kind if kind in CATALOG_KINDS:
+                wanted = CATALOG_KINDS[kind]
+            case kind:
+                raise FeatureNotSupported(f"DROP {kind.value.upper()} is not supported yet")
+        targets = []
+        for each in statement.names:
+            kinds = (wanted,) if wanted is ObjectKind.FUNCTION else None  # functions have names of their own
+            found = self._database.catalog.try_find(each.parts, search_path=self._variables.search_path, kinds=kinds)
+            if found is None and statement.if_exists:
+                notices.append(f'{wanted.value} "{each}" does not exist, skipping')
+                continue
+            targets.append(
+                self._database.catalog.find(
+                    each.parts, search_path=self._variables.search_path, kinds=(wanted,), action="DROP"
+                )
+            )
+        if targets:
+            doomed = self._database.catalog.plan_drop([each.id for each in targets], cascade=statement.cascade)
+            notices += self._cascade_notices(doomed, [each.id for each in targets])
+            self.drop_objects([each.id for each in targets], cascade=statement.cascade)
+        return notices
+
+    def _cascade_notices(self, doomed: tuple[ObjectId, ...], named: list[ObjectId]) -> list[str]:
+        others = [self._database.catalog.get(each) for each in doomed if each not in named]
+        return [f"drop cascades to {each}" for each in others if each.kind is not ObjectKind.INTERNAL]
+
+    def drop_objects(self, ids: list[ObjectId], *, cascade: bool) -> None:
+        """Drops objects with what belongs to them; a view that is still being built stops first."""
+        database = self._database
+        for doomed in database.catalog.plan_drop(ids, cascade=cascade):
+            database.jobs.forget(doomed)
+            database.refreshes.remove(JobId(doomed))
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            gone = catalog.plan_drop([each for each in ids if each in catalog.by_id], cascade=cascade)
+            items = [catalog.get(each) for each in gone]
+            for item in items:
+                if JobId(item.id) in graph:
+                    graph = graph.without_job(JobId(item.id))
+            stored = [RelationId(item.id) for item in items if item.relation is not None]
+            holders = frozenset(pin_holder(JobId(each)) for each in gone)
+
+            def publish() -> None:
+                database.pins.drop(holders)
+                database.runtime.versions.set_independent(stored, False)
+                for relation in stored:
+                    database.runtime.versions.drop_relation(relation)
+                    database.runtime.reader.forget(relation)
+                database.maintenance.forget(stored)
+                subscribed = [each for each in items if each.kind is ObjectKind.SUBSCRIPTION]
+                database.maintenance.note(RelationId(id) for each in subscribed for id in each.dependencies)
+
+            progress: Mapping[JobId, None] = {JobId(each): None for each in gone}
+            forgotten = Checkpoint(drop_pins=holders, put_progress=progress, drop_backfill=frozenset(progress))
+            return catalog.without(gone), graph, forgotten, None, publish
+
+        try:
+            self._definitions.run(CatalogCommand(database, work))
+        except SeicheError:
+            database.resume_left(ids)  # they are still there, and must not stand still for that
+            raise
+
+    def _drop_schema(self, name: str, statement: ast.Drop, notices: list[str]) -> None:
+        catalog = self._database.catalog
+        if statement.if_exists and catalog.try_schema(name) is None:
+            notices.append(f'schema "{name}" does not exist, skipping')
+            return
+        catalog.schema(name)
+        inside = [each.id for each in catalog.objects() if each.schema == name and each.kind is not ObjectKind.INTERNAL]
+        if inside and statement.cascade:
+            notices += self._cascade_notices(catalog.plan_drop(inside, cascade=True), [])
+            self.drop_objects(inside, cascade=True)
+        self._definitions.change(lambda current: current.without_schema(name))

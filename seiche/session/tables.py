@@ -1,0 +1,132 @@
+"""CREATE TABLE: the shape of its rows, its key, and what its columns compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.catalog.parallelism import given
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.graph import Graph
+from seiche.errors import InvalidDefinition, UndefinedColumn, nearest
+from seiche.model import RESERVED_COLUMNS, ROW_ID, Column, RelationId, RelationSchema
+from seiche.session.definitions import CatalogCommand, Definitions, reserved_name
+from seiche.sql import statements as ast
+from seiche.sql.bind import OutputColumn, Settings, bind_expression
+from seiche.stream.conflict import Conflict
+from seiche.types import BIGINT, Kind
+
+
+class TableDefinitions:
+    """Creates tables, for one session."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._database = definitions.database
+        self._variables = definitions.variables
+
+    def create_table(self, statement: ast.CreateTable, text: str) -> str | None:
+        """Creates a table; a notice when it was there already."""
+        name, schema = self._definitions.place(statement.name)
+        if statement.if_not_exists and self._definitions.exists(schema, name):
+            return f'relation "{name}" already exists, skipping'
+        columns, relation = _table_shape(statement)
+        self._check_table_expressions(statement, columns)
+        properties: dict[str, Any] = {"options": dict(statement.options)}
+        if statement.on_conflict is not None:
+            properties["on_conflict"] = Conflict(statement.on_conflict.value).value
+        properties["primary_key"] = list(statement.primary_key)
+        if statement.version_columns:
+            properties["version_columns"] = list(statement.version_columns)
+        properties |= given(ObjectKind.TABLE, self._variables.get)
+        if statement.watermarks:
+            properties["watermarks"] = [[each.column, each.expression.text] for each in statement.watermarks]
+        table = self._definitions.new_object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
+        self._definitions.run(self._adding_table(table))
+        return None
+
+    def create_table_as(
+        self, statement: ast.CreateTableAs, columns: tuple[OutputColumn, ...]
+    ) -> ast.CreateTable | None:
+        """The CREATE TABLE that CREATE TABLE AS begins with; None when the table exists and may."""
+        name, schema = self._definitions.place(statement.name)
+        if statement.if_not_exists and self._definitions.exists(schema, name):
+            return None
+        names = (*statement.columns, *(column.name for column in columns[len(statement.columns) :]))
+        if len(names) != len(columns):
+            raise InvalidDefinition(f"{len(names)} column names were given for {len(columns)} columns")
+        types = [column.type if column.type.kind is not Kind.NULL else None for column in columns]
+        if None in types:
+            raise InvalidDefinition(
+                f'column "{names[types.index(None)]}" has no type', hint="Cast the NULL to the type you want."
+            )
+        return ast.CreateTable(
+            statement.name,
+            tuple(ast.ColumnDef(n, t) for n, t in zip(names, types, strict=True) if t is not None),
+            if_not_exists=statement.if_not_exists,
+            append_only=statement.append_only,
+            on_conflict=statement.on_conflict,
+            options=statement.options,
+        )
+
+    def _adding_table(self, table: CatalogObject) -> CatalogCommand:
+        database = self._database
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            changed = catalog.with_objects(table)
+            assert table.relation is not None
+            database.runtime.versions.add_relation(RelationId(table.id), table.relation)
+            return changed, graph.with_job(database.table_job(table)), Checkpoint(), None, None
+
+        return CatalogCommand(database, work)
+
+    def _check_table_expressions(self, statement: ast.CreateTable, columns: tuple[Column, ...]) -> None:
+        """Defaults and generated columns must make sense before the table exists."""
+        settings = Settings(timezone="UTC", now_ms=0, strict=True)
+        plain = tuple(column for column in columns if column.generated is None)
+        for column in statement.columns:
+            if column.default is not None:
+                bind_expression(column.default.tree, (), settings)
+            if column.generated is not None:
+                bind_expression(column.generated.tree, plain, settings)
+        for watermark in statement.watermarks:
+            type_ = next(column.type for column in columns if column.name == watermark.column)
+            bound = bind_expression(watermark.expression.tree, columns, settings)
+            if type_.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ) or bound.type != type_:
+                raise InvalidDefinition(
+                    f'watermark of column "{watermark.column}" must be a timestamp like the column',
+                    detail=f"The column is of type {type_} and the expression of type {bound.type}.",
+                )
+
+
+def _table_shape(statement: ast.CreateTable) -> tuple[tuple[Column, ...], RelationSchema]:
+    columns = []
+    for column in statement.columns:
+        if column.name in RESERVED_COLUMNS:
+            raise reserved_name(column.name)
+        columns.append(
+            Column(
+                column.name,
+                column.type,
+                nullable=column.nullable and column.name not in statement.primary_key,
+                default=column.default.text if column.default is not None else None,
+                generated=column.generated.text if column.generated is not None else None,
+            )
+        )
+    names = [column.name for column in columns]
+    for name in statement.primary_key:
+        if name not in names:
+            raise UndefinedColumn(f'column "{name}" named in key does not exist', hint=nearest(name, names))
+        if not next(c for c in columns if c.name == name).type.is_hashable:
+            raise InvalidDefinition(f'column "{name}" cannot be part of a primary key', hint="Use a plain type.")
+    if statement.append_only and statement.primary_key and statement.on_conflict is not ast.ConflictRule.IGNORE:
+        raise InvalidDefinition(
+            "an append-only table cannot overwrite rows", hint="Leave out PRIMARY KEY, or add ON CONFLICT IGNORE."
+        )
+    visible = tuple(columns)
+    if statement.primary_key:
+        return visible, RelationSchema(visible, statement.primary_key, statement.append_only)
+    row_id = Column(ROW_ID, BIGINT, hidden=True, nullable=False)
+    return visible, RelationSchema((*visible, row_id), (ROW_ID,), statement.append_only)

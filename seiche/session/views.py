@@ -1,0 +1,286 @@
+"""CREATE VIEW and CREATE MATERIALIZED VIEW: checks, plan, stored relations, and the start of the backfill."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from seiche.catalog.catalog import Catalog
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import given
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.graph import Graph
+from seiche.errors import (
+    DuplicateColumn,
+    DuplicateObject,
+    FeatureNotSupported,
+    InvalidDefinition,
+    InvariantError,
+    UndefinedObject,
+)
+from seiche.model import RESERVED_COLUMNS, Column, JobId, ObjectId, RelationId
+from seiche.plan.algebra import Keyed, Plan, Recompute, recomputed
+from seiche.plan.fragments import Fragment, count_internal, cut
+from seiche.session.database import PLAN_VERSION, schedule_of
+from seiche.session.definitions import CatalogCommand, Definitions, reserved_name
+from seiche.session.names import CatalogNames
+from seiche.session.rename import internal_name
+from seiche.session.view_options import ViewOptions, read_options
+from seiche.sql import statements as ast
+from seiche.sql.bind import OutputColumn, Settings, bind_query
+from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
+from seiche.stream.backfill.protocol import Backfill
+from seiche.stream.backfill.stages import stages
+from seiche.stream.backfill.state import BackfillState, pins_at
+from seiche.stream.view import ViewJob
+from seiche.types import Kind
+
+
+class ViewDefinitions:
+    """Creates and explains views, for one session."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._database = definitions.database
+        self._variables = definitions.variables
+
+    def create_view(self, statement: ast.CreateView, text: str) -> str | None:
+        name, schema = self._definitions.place(statement.name)
+        existing = self._database.catalog.try_find((schema, name))
+        if existing is not None and statement.if_not_exists:
+            return f'relation "{name}" already exists, skipping'
+        names = CatalogNames(self._database.catalog, self._variables.search_path)
+        bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=0, strict=True))
+        shown = _named(statement.columns, bound.columns)
+        columns = tuple(Column(name_, column.type) for name_, column in zip(shown, bound.columns, strict=True))
+        view = self._definitions.new_object(
+            ObjectKind.VIEW, schema, name, text, columns, None, {"search_path": list(self._variables.search_path)}
+        )
+        view = replace(view, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
+        if statement.or_replace and existing is not None:
+            view = self._replacing(existing, view)
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            return catalog.with_objects(view), graph, Checkpoint(), None, None
+
+        self._definitions.run(CatalogCommand(self._database, work))
+        return None
+
+    def _replacing(self, existing: CatalogObject, view: CatalogObject) -> CatalogObject:
+        if existing.kind is not ObjectKind.VIEW:
+            raise DuplicateObject(f"{existing} is not a view", hint="Drop it first, or choose another name.")
+        old, new = existing.columns, view.columns
+        if len(new) < len(old) or any(a.name != b.name or a.type != b.type for a, b in zip(old, new, strict=False)):
+            raise InvalidDefinition(
+                f'view "{existing.name}" would lose or change columns that others may use',
+                hint="Columns may only be added at the end. Drop the view and create it again to change them.",
+            )
+        return replace(view, id=existing.id, owner=existing.owner)
+
+    def explain(self, statement: ast.CreateMaterializedView) -> tuple[Fragment, ...]:
+        """The fragments that a view would have, after the checks of CREATE; internal relations have negative ids."""
+        name, schema = self._definitions.place(statement.name)
+        if not statement.if_not_exists:
+            self._definitions.refuse_taken(schema, name)
+        plan, _, _ = self._planned(statement)
+        numbers = iter(range(-2, -10_000, -1))
+        return cut(plan, RelationId(-1), lambda: RelationId(next(numbers)))
+
+    def create_materialized_view(
+        self, statement: ast.CreateMaterializedView, text: str
+    ) -> tuple[Backfill | None, str | None]:
+        """Registers the view and starts to build it; the caller decides whether to wait."""
+        name, schema = self._definitions.place(statement.name)
+        if statement.if_not_exists and self._definitions.exists(schema, name):
+            return None, f'relation "{name}" already exists, skipping'
+        self._definitions.refuse_taken(schema, name)
+        plan, names, options = self._planned(statement)
+        view, internal = self._view_objects(statement, text, schema, name, plan, names)
+        rate = options.rate_limit(self._variables.get("backfill_rate_limit"))
+        backfill = self._definitions.run(self.adding(view, internal, rate, options.order_of(names)))
+        return backfill, None
+
+    def _planned(self, statement: ast.CreateMaterializedView) -> tuple[Plan, CatalogNames, ViewOptions]:
+        """The plan of a view that may be created, the names that it mentions, and its options; raises what is wrong."""
+        name = statement.name.name
+        options = read_options(statement.options)
+        if statement.emit_on_window_close:
+            raise FeatureNotSupported("EMIT ON WINDOW CLOSE is not supported yet")
+        catalog = self._database.catalog
+        names = CatalogNames(catalog, self._variables.search_path)
+        bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=None, strict=False))
+        _named(statement.columns, bound.columns)
+        if bound.volatile:
+            raise FeatureNotSupported(
+                f"function {bound.volatile[0]}() cannot be used in a materialized view",
+                detail="Its answer changes from call to call, so the view could never equal its query.",
+                hint="Store the value in a table's column with a DEFAULT, and read that.",
+            )
+        if names.system:
+            raise FeatureNotSupported(f'materialized view "{name}" cannot read system view "{names.system[0]}"')
+        plan = self._database.view_plan(statement, catalog, self._variables.search_path)
+        reasons = recomputed(plan) if options.strict else ()
+        if reasons:
+            whole = isinstance(plan, Recompute) or (isinstance(plan, Keyed) and plan.reason is not None)
+            raise FeatureNotSupported(
+                f'{"" if whole else "a part of "}materialized view "{name}" would be recomputed in full',
+                detail=" ".join(f"{each.sentence} (reason code: {each.code})" for each in dict.fromkeys(reasons)),
+                hint="Leave out incremental = 'strict' to accept that, or rewrite the query.",
+            )
+        self.check_hidden_names(plan)
+        self._check_schedules(name, options, plan, names)
+        options.order_of(names)
+        return plan, names, options
+
+    def backfill_kind(self, job: ViewJob, schedule: bool) -> BackfillKind:
+        """How a new view reads its inputs' history, as the session's variables have it."""
+        if schedule:
+            return BackfillKind.SNAPSHOT
+        return choose(
+            job,
+            snapshot=self._variables.is_on("streaming_use_snapshot_backfill"),
+            arrangement=self._variables.is_on("streaming_use_arrangement_backfill"),
+        )
+
+    def explained_backfill(self, statement: ast.CreateMaterializedView) -> str:
+        """The line of EXPLAIN that tells how the view would be built."""
+        job = ViewJob(JobId(-1), str(statement.name), self.explain(statement), self._database.runtime)
+        kind = self.backfill_kind(job, read_options(statement.options).schedule is not None)
+        versions = self._database.runtime.versions
+        steps = stages(job.fragments, lambda relation: versions.committed(relation).rows_estimate)
+        driven = dict.fromkeys(relation for stage in steps for relation in stage.driven)
+        names = [str(self._database.catalog.get(each).qualified) for each in driven]
+        return f"Backfill: {kind.value}" + (f", {' then '.join(names)} in steps" if names else ", in one step")
+
+    def _check_schedules(self, name: str, options: ViewOptions, plan: Plan, names: CatalogNames) -> None:
+        """Views with a schedule keep no change log that others could follow, and need one of every input."""
+        for each in sorted(names.mentioned):
+            item = self._database.catalog.get(each)
+            if item.kind is ObjectKind.MATERIALIZED_VIEW and schedule_of(item) is not None:
+                raise FeatureNotSupported(
+                    f'materialized view "{name}" cannot read {item}',
+                    detail="That view is refreshed on a schedule of its own and keeps no change log to follow.",
+                    hint="Read what that view reads, or query it.",
+                )
+        if options.schedule is None:
+            return
+        parts = [each.plan for each in cut(plan, RelationId(0), lambda: RelationId(0))]
+        if any(isinstance(each, Recompute) and each.time_driven for each in parts):
+            raise FeatureNotSupported(
+                f'materialized view "{name}" reads the clock, which keeps no change log',
+                hint="Leave out the schedule, or the clock.",
+            )
+        if not names.mentioned:
+            raise FeatureNotSupported(f'materialized view "{name}" has no input whose change log it could follow')
+
+    def check_hidden_names(self, plan: Plan) -> None:
+        """No stored relation of the view, internal ones included, may have a column that storage or its state needs."""
+        try:
+            fragments = cut(plan, RelationId(0), lambda: RelationId(0))
+        except InvariantError as error:
+            found = re.search('repeats column "(.*)"', error.message)
+            if found is None:
+                raise
+            raise reserved_name(found[1], "The state that the view keeps has a column of that name.") from error
+        for column in (column for each in fragments for column in each.schema.visible):
+            if column.name in RESERVED_COLUMNS:
+                raise reserved_name(column.name)
+
+    def _view_objects(
+        self, statement: ast.CreateMaterializedView, text: str, schema: str, name: str, plan: Plan, names: CatalogNames
+    ) -> tuple[CatalogObject, list[CatalogObject]]:
+        ids = iter(self._database.store.allocate_ids(1 + count_internal(plan)))
+        view_id = RelationId(next(ids))
+        fragments = cut(plan, view_id, lambda: RelationId(next(ids)))
+        shape = fragments[-1].schema
+        properties = {
+            "options": dict(statement.options),
+            "search_path": list(self._variables.search_path),
+            "plan_version": PLAN_VERSION,
+            "background_ddl": self._variables.is_on("background_ddl"),
+            **given(ObjectKind.MATERIALIZED_VIEW, self._variables.get),
+        }
+        view = CatalogObject(
+            ObjectId(view_id),
+            ObjectKind.MATERIALIZED_VIEW,
+            name,
+            text,
+            columns=shape.visible,
+            relation=shape,
+            schema=schema,
+            owner=self._definitions.user,
+            status=ObjectStatus.CREATING,
+            properties=properties,
+            dependencies=frozenset(ObjectId(each) for each in names.mentioned),
+            created_ms=self._database.clock.now_ms(),
+        )
+        internal = [
+            CatalogObject(
+                ObjectId(each.relation),
+                ObjectKind.INTERNAL,
+                internal_name(name, each.relation),
+                "",
+                columns=each.schema.columns,
+                relation=each.schema,
+                schema=schema,
+                owner=self._definitions.user,
+                parent=view.id,
+                created_ms=view.created_ms,
+            )
+            for each in fragments[:-1]
+        ]
+        return view, internal
+
+    def adding(
+        self,
+        view: CatalogObject,
+        internal: list[CatalogObject],
+        rate: int | None,
+        order: tuple[tuple[RelationId, RelationId], ...],
+    ) -> CatalogCommand:
+        """The command that registers a view and starts to build it."""
+        database = self._database
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            for each in view.dependencies:
+                if each not in catalog.by_id:
+                    raise UndefinedObject(f'a relation that "{view.name}" reads was dropped meanwhile')
+            changed = catalog.with_objects(view, *internal)
+            job = database.view_job(view, changed)
+            for fragment in job.fragments:
+                database.runtime.versions.add_relation(fragment.relation, fragment.schema)
+            kind = self.backfill_kind(job, schedule_of(view) is not None)
+            if kind is not BackfillKind.SNAPSHOT:
+                begins = ArrangementState(kind, rate=rate, order=order)
+                growing = database.grows_in_graph(job, begins, barrier.previous)
+                stored = Checkpoint(put_progress={job.id: begins.to_json()})
+                return changed, graph.with_job(growing), stored, job, lambda: database.jobs.add(growing)
+            database.runtime.versions.set_independent(job.outputs, True)
+            pins = pins_at(job, barrier.epoch)
+            state = BackfillState(barrier.epoch, rate=rate, order=order)
+            extra = Checkpoint(put_pins=pins, put_progress={job.id: state.to_json()})
+
+            def publish() -> None:
+                database.pins.put(pins)
+                database.start_backfill(view, job, state)
+
+            return changed, graph, extra, job, publish
+
+        return CatalogCommand(database, work)
+
+
+def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...]) -> tuple[str, ...]:
+    """The names of a view's columns, which must differ."""
+    if wanted and len(wanted) != len(columns):
+        raise InvalidDefinition(
+            f"{len(wanted)} column names were given for {len(columns)} columns", hint="Name each column once."
+        )
+    names = wanted or tuple(column.name for column in columns)
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise DuplicateColumn(f'column "{name}" specified more than once', hint="Give one of them an alias.")
+        if columns[index].type.kind is Kind.NULL:
+            raise InvalidDefinition(f'column "{name}" has no type', hint="Cast the NULL to the type you want.")
+    return names
