@@ -246,6 +246,8 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
         UndefinedTable,
         'invalid reference to FROM-clause entry for table "a"',
     ),
+    ("SELECT array_to_string(NULL, ',')", DatatypeMismatch, "could not determine polymorphic type"),
+    ("SELECT tons IS UNKNOWN FROM ships", DatatypeMismatch, "argument of IS UNKNOWN must be type boolean"),
     ("SELECT array_transform(tons, 1) FROM ships", SyntaxError_, "array_transform takes an array and a function"),
     ("SELECT nosuch(id) FROM ships", UndefinedFunction, "function nosuch(integer) does not exist"),
     ("SELECT lowr(name) FROM ships", UndefinedFunction, 'Perhaps you meant "lower"'),
