@@ -13,6 +13,7 @@ from pyspark.sql.functions import expr
 
 from seiche.metrics import EngineMetrics
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
+from seiche.plan.choice import USUAL_ONLY, Costs
 from seiche.query import Scope, is_local, local_rows, open_scope, to_arrow, to_arrow_within_limits
 from seiche.storage.changes import Changes, arrow_schema, consolidate
 from seiche.storage.relation import RelationReader
@@ -56,6 +57,7 @@ class Runtime:
     metrics: EngineMetrics = field(default_factory=EngineMetrics)
     cores: int = 1  # tasks that Spark runs at a time
     tasks: int | None = None  # at most so many write a large result; None: as Spark sees fit
+    costs: Costs = USUAL_ONLY
 
     @contextmanager
     def scope(self) -> Iterator[Scope]:
