@@ -44,6 +44,10 @@ test: setup  ## all tests but the long ones
 test-long: setup  ## TPC-H and Nexmark as views, and every operator by affected keys, against Spark (minutes)
 	@$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
+.PHONY: soak
+soak: setup  ## half an hour of mixed work with kills: memory and open files stay flat, views are right at the end
+	@$(BIN)/python -m tests.crash.soak --minutes $(or $(MINUTES),30)
+
 .PHONY: test-fast
 test-fast: setup  ## tests that need no Spark (seconds)
 	@$(BIN)/python -m pytest tests/unit -m "not spark" $(PYTEST_ARGS)

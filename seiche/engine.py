@@ -191,6 +191,7 @@ class Engine:
             coordinator,
             state.catalog,
         )
+        maintenance.log_since = self.database.log_since
         self._undo.append(self.database.system.close)
         self.observer = Observer(self.database)
         self._start(state)

@@ -33,7 +33,7 @@ ROW_ID = "_row_id"  # key of a table without a primary key
 RESERVED_COLUMNS = frozenset(
     {VNODE, OP, EPOCH, ROW_ID}
     | {"_failed", "_sign", "_seq", "_last", "_row", "_redo", "_had", "_has", "_o", "_new", "_w", "_e"}
-    | {"_old", "_r", "_at", "_first", "_is", "_was", "_one", "_present"}
+    | {"_old", "_r", "_at", "_first", "_is", "_was", "_one", "_present", "_tie"}
 )
 
 

@@ -15,9 +15,10 @@ from sqlglot import exp
 
 from seiche.model import Epoch, RelationId
 from seiche.sql.bind import BoundQuery
-from seiche.sql.invocations import NOW
+from seiche.sql.invocations import NOW, PROCTIME
 from seiche.sql.limited import limited_sources
 from seiche.sql.membership import null_aware
+from seiche.sql.ties import without_ties
 from seiche.storage.relation import RelationReader
 from seiche.storage.versions import Versions
 
@@ -69,11 +70,11 @@ def render(query: exp.Expr, view_of: Callable[[str], str], now_ms: int | None = 
     def place(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             node.set("this", exp.to_identifier(view_of(node.name)))
-        elif isinstance(node, exp.Anonymous) and str(node.this).lower() == NOW and now_ms is not None:
+        elif isinstance(node, exp.Anonymous) and str(node.this).lower() in (NOW, PROCTIME) and now_ms is not None:
             return exp.Anonymous(this="timestamp_millis", expressions=[exp.Literal.number(now_ms)])
         return node
 
-    return null_aware(query.copy()).transform(place, copy=False).sql("spark")
+    return without_ties(null_aware(query.copy())).transform(place, copy=False).sql("spark")
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:

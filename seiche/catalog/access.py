@@ -6,11 +6,10 @@ drop it. Everybody may use the schema `public` and connect to a database; all el
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import (
     DEFAULT_SCHEMA,
+    PUBLIC,
     CatalogObject,
     Database,
     Grant,
@@ -50,11 +49,16 @@ def privileges_of(target: Target) -> tuple[Privilege, ...]:
     """What can be granted on it, in the order of PostgreSQL's documents."""
     match target:
         case CatalogObject():
-            return _OF_KINDS[target.kind]
+            return privileges_of_kind(target.kind)
         case Schema():
-            return Privilege.USAGE, Privilege.CREATE
+            return privileges_of_kind(None)
         case Database():
             return Privilege.CONNECT, Privilege.CREATE
+
+
+def privileges_of_kind(kind: ObjectKind | None) -> tuple[Privilege, ...]:
+    """What can be granted on objects of a kind, or on schemas (None)."""
+    return _OF_KINDS[kind] if kind is not None else (Privilege.USAGE, Privilege.CREATE)
 
 
 def may(catalog: Catalog, user: User, privilege: Privilege, target: Target) -> bool:
@@ -65,15 +69,14 @@ def may(catalog: Catalog, user: User, privilege: Privilege, target: Target) -> b
         return True
     if privilege is Privilege.USAGE and isinstance(target, Schema) and target.name == DEFAULT_SCHEMA:
         return True
-    return _granted(catalog, user, privilege, target) is not None
+    return bool(_granted(catalog, user, privilege, target))
 
 
 def may_grant(catalog: Catalog, user: User, privilege: Privilege, target: Target) -> bool:
     """Whether the user may allow it to others."""
     if user.superuser or target.owner == user.name:
         return True
-    grant = _granted(catalog, user, privilege, target)
-    return grant is not None and grant.grantable
+    return any(grant.grantable for grant in _granted(catalog, user, privilege, target))
 
 
 def owns(catalog: Catalog, user: User, target: Target) -> bool:
@@ -91,7 +94,7 @@ def owns(catalog: Catalog, user: User, target: Target) -> bool:
 
 def access_list(catalog: Catalog, target: int, owner: str) -> list[str] | None:
     """Who may do what, in PostgreSQL's form `user=letters/grantor`; None where only the owner may anything."""
-    names = {it.id: it.name for it in catalog.users}
+    names = {PUBLIC: "", **{it.id: it.name for it in catalog.users}}
     held: dict[str, list[Grant]] = {}
     for grant in catalog.grants:
         if grant.target == target:
@@ -107,10 +110,7 @@ def access_list(catalog: Catalog, target: int, owner: str) -> list[str] | None:
     return shown
 
 
-def _granted(catalog: Catalog, user: User, privilege: Privilege, target: Target) -> Grant | None:
-    wanted = (user.id, target.id, privilege.value)
-    return _first(grant for grant in catalog.grants if grant.key == wanted)
-
-
-def _first(grants: Iterable[Grant]) -> Grant | None:
-    return next(iter(grants), None)
+def _granted(catalog: Catalog, user: User, privilege: Privilege, target: Target) -> list[Grant]:
+    """What was granted to the user, and to everybody."""
+    wanted = {(who, target.id, privilege.value) for who in (user.id, PUBLIC)}
+    return [grant for grant in catalog.grants if grant.key in wanted]

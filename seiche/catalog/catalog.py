@@ -18,10 +18,12 @@ from typing import Any
 from seiche.catalog.objects import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
+    MAINTAINER,
     SUPERUSER,
     CatalogObject,
     Comment,
     Database,
+    DefaultGrant,
     Grant,
     ObjectKind,
     Schema,
@@ -66,6 +68,7 @@ class Catalog:
     by_id: Mapping[ObjectId, CatalogObject] = field(default_factory=dict, hash=False)
     grants: frozenset[Grant] = frozenset()
     comments: frozenset[Comment] = frozenset()
+    default_grants: frozenset[DefaultGrant] = frozenset()
 
     _by_name: dict[_NameKey, CatalogObject] = field(init=False, repr=False, compare=False)
     _needed_by: dict[ObjectId, list[ObjectId]] = field(init=False, repr=False, compare=False)
@@ -106,6 +109,7 @@ class Catalog:
             users=(
                 User(ObjectId(3), SUPERUSER, superuser=True, create_db=True, create_user=True),
                 User(ObjectId(4), "postgres", superuser=True, create_db=True, create_user=True),
+                User(ObjectId(5), MAINTAINER, superuser=True, create_db=True, create_user=True),
             ),
         )
 
@@ -258,7 +262,8 @@ class Catalog:
             self.user(item.owner)
         changed = replace(self, by_id={**self.by_id, **{item.id: item for item in items}})
         changed._refuse_cycles()
-        return changed
+        new = [it for it in items if it.id not in self.by_id and it.kind is not ObjectKind.INTERNAL]
+        return changed._with_defaults(new) if self.default_grants else changed
 
     def without(self, ids: Iterable[int]) -> Catalog:
         """A catalog without these objects. `plan_drop` says which have to go together."""
@@ -284,7 +289,8 @@ class Catalog:
         others = tuple(other for other in self.schemas if other.id != schema.id)
         if any((other.database, other.name) == (schema.database, schema.name) for other in others):
             raise DuplicateObject(f'schema "{schema.name}" already exists')
-        return replace(self, schemas=(*others, schema))
+        changed = replace(self, schemas=(*others, schema))
+        return changed._with_defaults([schema]) if others == self.schemas else changed
 
     def without_schema(self, name: str, *, database: str = DEFAULT_DATABASE) -> Catalog:
         """A catalog without this schema, which must be empty: drop what it holds first."""
@@ -316,6 +322,31 @@ class Catalog:
         keys = {grant.key for grant in grants}
         return replace(self, grants=frozenset(it for it in self.grants if it.key not in keys))
 
+    def with_default_grants(self, *grants: DefaultGrant) -> Catalog:
+        keys = {grant.key for grant in grants}
+        others = frozenset(it for it in self.default_grants if it.key not in keys)
+        return replace(self, default_grants=others | frozenset(grants))
+
+    def without_default_grants(self, *grants: DefaultGrant) -> Catalog:
+        return replace(self, default_grants=self.default_grants - frozenset(grants))
+
+    def _with_defaults(self, items: Iterable[CatalogObject | Schema]) -> Catalog:
+        """With what is granted by default on these, which are new."""
+        users = {user.name: user.id for user in self.users}
+        grants = []
+        for item in items:
+            kind = item.kind if isinstance(item, CatalogObject) else None
+            place = self.schema(item.schema, database=item.database).id if isinstance(item, CatalogObject) else None
+            wanted = [
+                it
+                for it in self.default_grants
+                if it.owner == users[item.owner] and it.kind is kind and it.schema in (None, place)
+            ]
+            # One for any schema and one for this: what either allows is allowed.
+            for it in sorted(wanted, key=lambda it: it.grantable):
+                grants.append(Grant(it.user, item.id, it.privilege, it.grantable))
+        return self.with_grants(*{grant.key: grant for grant in grants}.values())
+
     def with_comment(self, target: int, column: str | None, text: str | None) -> Catalog:
         """A catalog with this comment in place of any other on the same thing; None removes it."""
         key = (target, column or "")
@@ -332,6 +363,9 @@ class Catalog:
             self,
             grants=frozenset(it for it in self.grants if it.target not in gone and it.user not in gone),
             comments=frozenset(it for it in self.comments if it.target not in gone),
+            default_grants=frozenset(
+                it for it in self.default_grants if gone.isdisjoint((it.owner, it.schema or 0, it.user))
+            ),
             **changed,
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import CatalogObject, Comment, Database, Grant, Schema, User
+from seiche.catalog.objects import CatalogObject, Comment, Database, DefaultGrant, Grant, Schema, User
 from seiche.errors import InvariantError
 from seiche.model import Base, Epoch, JobId, ObjectId, Pin, RelationId, Segment
 
@@ -67,6 +67,8 @@ class Checkpoint:
     drop_objects: frozenset[ObjectId] = frozenset()
     put_grants: tuple[Grant, ...] = ()
     drop_grants: frozenset[tuple[int, int, str]] = frozenset()
+    put_default_grants: tuple[DefaultGrant, ...] = ()
+    drop_default_grants: frozenset[tuple[int, int, str, int, str]] = frozenset()
     put_comments: tuple[Comment, ...] = ()
     drop_comments: frozenset[tuple[int, str]] = frozenset()
     add_segments: tuple[Segment, ...] = ()
@@ -101,6 +103,8 @@ class Checkpoint:
             drop_objects=frozenset(old.by_id) - frozenset(new.by_id),
             put_grants=tuple(sorted(new.grants - old.grants, key=_key)),
             drop_grants=_keys(old.grants) - _keys(new.grants),
+            put_default_grants=tuple(sorted(new.default_grants - old.default_grants, key=_key)),
+            drop_default_grants=_keys(old.default_grants) - _keys(new.default_grants),
             put_comments=tuple(sorted(new.comments - old.comments, key=_key)),
             drop_comments=_keys(old.comments) - _keys(new.comments),
         )
@@ -129,6 +133,10 @@ class Checkpoint:
             drop_objects=self.drop_objects | later.drop_objects,
             put_grants=_replaced(self.put_grants, later.put_grants, _key, later.drop_grants),
             drop_grants=self.drop_grants | later.drop_grants,
+            put_default_grants=_replaced(
+                self.put_default_grants, later.put_default_grants, _key, later.drop_default_grants
+            ),
+            drop_default_grants=self.drop_default_grants | later.drop_default_grants,
             put_comments=_replaced(self.put_comments, later.put_comments, _key, later.drop_comments),
             drop_comments=self.drop_comments | later.drop_comments,
             add_segments=_replaced(
@@ -169,11 +177,11 @@ def _id(item: Any) -> ObjectId:
     return ObjectId(item.id)
 
 
-def _key(item: Grant | Comment) -> Any:
+def _key(item: Grant | DefaultGrant | Comment) -> Any:
     return item.key
 
 
-def _keys(items: Iterable[Grant | Comment]) -> frozenset[Any]:
+def _keys(items: Iterable[Grant | DefaultGrant | Comment]) -> frozenset[Any]:
     return frozenset(item.key for item in items)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from seiche.catalog import rw_catalog
 from seiche.catalog.definitions import key_constraint, key_of, query_of
 from seiche.catalog.facts import VISIBLE, Facts, Rows, SystemView
-from seiche.catalog.objects import CatalogObject, ObjectKind, Privilege
+from seiche.catalog.objects import PUBLIC, CatalogObject, ObjectKind, Privilege
 from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
 from seiche.catalog.postgres.shapes import Shape, shapes
 from seiche.catalog.postgres.types import format_type, pg_types, type_oid
@@ -195,7 +195,7 @@ def _parameters(facts: Facts) -> Iterator[Row]:
 
 
 def _table_privileges(facts: Facts) -> Iterator[Row]:
-    names = {it.id: it.name for it in facts.catalog.users}
+    names = {PUBLIC: "PUBLIC", **{it.id: it.name for it in facts.catalog.users}}
     for it in facts.catalog.objects(*_TABLES):
         held = [(it.owner, privilege, True) for privilege in _WRITES]
         held += [

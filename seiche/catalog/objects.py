@@ -126,6 +126,11 @@ class Privilege(Enum):
     EXECUTE = "EXECUTE"
 
 
+PUBLIC = ObjectId(0)  # stands for every user in a grant
+PUBLIC_NAME = "public"
+MAINTAINER = "rwadmin"  # a superuser that every database has, for those who run it
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """A user may do something with an object, a schema or a database; `grantable`: and may allow it to others."""
@@ -138,6 +143,26 @@ class Grant:
     @property
     def key(self) -> tuple[int, int, str]:
         return self.user, self.target, self.privilege.value
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultGrant:
+    """What is granted on whatever `owner` makes from now on: objects of a kind in a schema, or in any (None).
+
+    `kind` is None for schemas themselves.
+    """
+
+    owner: ObjectId
+    schema: ObjectId | None
+    kind: ObjectKind | None
+    user: ObjectId
+    privilege: Privilege
+    grantable: bool = False
+
+    @property
+    def key(self) -> tuple[int, int, str, int, str]:
+        kind = self.kind.name if self.kind is not None else ""
+        return self.owner, self.schema or 0, kind, self.user, self.privilege.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,15 @@ def _pg_class(facts: Facts) -> Iterator[Row]:
                 "relispopulated": True,
                 "relreplident": "n",
             }
+    for it in catalog.objects(ObjectKind.SUBSCRIPTION):  # PostgreSQL has no such relations, so no kind for them
+        yield {
+            "oid": oid_of(it.id),
+            "relname": it.name,
+            "relnamespace": namespaces[it.schema],
+            "relowner": users[it.owner],
+            "relkind": None,
+            "relacl": access_list(catalog, it.id, it.owner),
+        }
 
 
 @cache

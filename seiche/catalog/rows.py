@@ -24,6 +24,7 @@ from seiche.catalog.objects import (
     CatalogObject,
     Comment,
     Database,
+    DefaultGrant,
     Grant,
     ObjectKind,
     ObjectStatus,
@@ -106,6 +107,7 @@ class CheckpointWriter:
         _delete(connection, tables.refresh_history.c.job_id, checkpoint.drop_objects)
         _delete(connection, tables.users.c.id, checkpoint.drop_users)
         _delete_by_key(connection, tables.grants, checkpoint.drop_grants)
+        _delete_by_key(connection, tables.default_grants, checkpoint.drop_default_grants)
         _delete_by_key(connection, tables.comments, checkpoint.drop_comments)
         _delete(connection, tables.segments.c.path, checkpoint.remove_segments)
         _delete(connection, tables.pins.c.holder, checkpoint.drop_pins)
@@ -139,6 +141,21 @@ class CheckpointWriter:
                     "grantable": it.grantable,
                 }
                 for it in checkpoint.put_grants
+            ],
+        )
+        self._put(
+            connection,
+            tables.default_grants,
+            [
+                {
+                    "owner_id": it.owner,
+                    "schema_id": it.schema or 0,
+                    "kind": it.kind.name if it.kind is not None else "",
+                    "user_id": it.user,
+                    "privilege": it.privilege.value,
+                    "grantable": it.grantable,
+                }
+                for it in checkpoint.put_default_grants
             ],
         )
         self._put(
@@ -501,7 +518,26 @@ def _read_catalog(connection: Connection) -> Catalog:
         Comment(ObjectId(it.target_id), it.column_name or None, it.comment)
         for it in connection.execute(sa.select(tables.comments))
     )
-    return Catalog(tuple(databases.values()), tuple(schemas.values()), tuple(users.values()), objects, grants, comments)
+    default_grants = frozenset(
+        DefaultGrant(
+            ObjectId(it.owner_id),
+            ObjectId(it.schema_id) if it.schema_id else None,
+            ObjectKind[it.kind] if it.kind else None,
+            ObjectId(it.user_id),
+            Privilege(it.privilege),
+            it.grantable,
+        )
+        for it in connection.execute(sa.select(tables.default_grants))
+    )
+    return Catalog(
+        tuple(databases.values()),
+        tuple(schemas.values()),
+        tuple(users.values()),
+        objects,
+        grants,
+        comments,
+        default_grants,
+    )
 
 
 def _to_json(value: Any) -> str:

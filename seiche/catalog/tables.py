@@ -144,14 +144,27 @@ dependencies = Table(
 )
 
 # Who may do what with which object, schema or database; ids are unique across all of them.
+# The user 0, which is in no table, is everybody.
 grants = Table(
     PREFIX + "grants",
     metadata,
-    _key("user_id", _belongs_to("users.id")),
+    _key("user_id"),
     _key("target_id"),
     Column("privilege", Text, primary_key=True),
     Column("grantable", Boolean, nullable=False),
     Index(None, "target_id"),
+)
+
+# What is granted on whatever an owner makes. The schema is 0 where any is meant, the kind empty for schemas themselves.
+default_grants = Table(
+    PREFIX + "default_grants",
+    metadata,
+    _key("owner_id"),
+    _key("schema_id"),
+    Column("kind", Text, primary_key=True),
+    _key("user_id"),
+    Column("privilege", Text, primary_key=True),
+    Column("grantable", Boolean, nullable=False),
 )
 
 # What COMMENT ON said. `column_name` is empty for a comment on the object itself: a key cannot hold NULL.

@@ -4,6 +4,7 @@
     Select      select-project-join: any number of inputs, conditions between them, output items (one input:
                 a filter and projection). Nested ones are merged into one, so an inner join is always n-ary
     UnionAll    the rows of all inputs, which have the same fields
+    TemporalFilter  the rows of the input that lie within bounds that move with the clock
     Aggregate   groups of the input, one row each
     Keyed       a query over its inputs that falls apart by a key: what it gives for one value of the key depends on
                 the inputs' rows with that value alone. Outer joins, semi joins, windows, aggregates without a state
@@ -24,6 +25,7 @@ from enum import Enum
 from sqlglot import exp
 
 from seiche.model import Column, RelationId, RelationSchema
+from seiche.sql.invocations import NOW
 from seiche.types import INTEGER, SMALLINT, SqlType
 
 
@@ -78,6 +80,34 @@ class UnionAll:
     @property
     def fields(self) -> tuple[Field, ...]:
         return self.inputs[0].fields
+
+
+@dataclass(frozen=True, slots=True)
+class ClockBound:
+    """A comparison of a row's value with something that depends on the clock and on nothing else.
+
+    `value` is over the input's fields, named by themselves; `comparison` is one of `<`, `<=`, `>`, `>=` and `=`.
+    """
+
+    value: exp.Expr
+    comparison: str
+    bound: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalFilter:
+    """The rows of a stored input that fulfil all bounds at an epoch's time."""
+
+    input: Plan
+    bounds: tuple[ClockBound, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.input.key
 
 
 class Function(Enum):
@@ -135,6 +165,9 @@ class Keyed:
 
     `keys` names, for each input, the fields that hold the key, and `partition` the output columns that carry it.
     Keys are compared null-safely. Without any key all rows belong together and `reason` says why.
+
+    With `looked_up`, the second input is only looked up for rows of the first, whose changes alone count. It holds the
+    fields of the two that are equal.
     """
 
     title: str
@@ -146,6 +179,7 @@ class Keyed:
     key: tuple[str, ...]
     shown: tuple[tuple[str, exp.Expr], ...] = ()  # what EXPLAIN tells: a word, and an expression over inputs or columns
     reason: Reason | None = None
+    looked_up: tuple[tuple[str, str], ...] | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -161,12 +195,16 @@ class SortField:
 
 @dataclass(frozen=True, slots=True)
 class TopN:
-    """The input's rows number `offset` + 1 to `offset` + `limit`; rows equal in `order` go by the stream key."""
+    """The input's rows number `offset` + 1 to `offset` + `limit`; rows equal in `order` go by the stream key.
+
+    With `ties`, also those after them that are equal to the last one in `order`.
+    """
 
     input: Plan
     order: tuple[SortField, ...]
     limit: int
     offset: int = 0
+    ties: bool = False
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -197,7 +235,7 @@ class Recompute:
         return tuple(field.name for field in self.fields)
 
 
-Plan = Scan | Select | UnionAll | Aggregate | Keyed | TopN | Recompute
+Plan = Scan | Select | UnionAll | TemporalFilter | Aggregate | Keyed | TopN | Recompute
 
 
 def stored_schema(plan: Plan, *, append_only: bool = False) -> RelationSchema:
@@ -221,7 +259,7 @@ def scans(plan: Plan) -> Iterator[Scan]:
         case Select() | UnionAll() | Keyed():
             for child in plan.inputs:
                 yield from scans(child)
-        case Aggregate() | TopN():
+        case Aggregate() | TopN() | TemporalFilter():
             yield from scans(plan.input)
         case Recompute():
             return
@@ -235,7 +273,7 @@ def recomputed(plan: Plan) -> tuple[Reason, ...]:
         case Select() | UnionAll() | Keyed():
             own = (plan.reason,) if isinstance(plan, Keyed) and plan.reason is not None else ()
             return own + tuple(reason for child in plan.inputs for reason in recomputed(child))
-        case Aggregate() | TopN():
+        case Aggregate() | TopN() | TemporalFilter():
             return recomputed(plan.input)
         case Recompute():
             return (plan.reason,) if plan.relations or plan.time_driven else ()
@@ -248,8 +286,34 @@ def is_append_only(plan: Plan) -> bool:
             return plan.schema.append_only
         case Select() | UnionAll():
             return all(is_append_only(child) for child in plan.inputs)
-        case Aggregate() | Keyed() | TopN() | Recompute():
+        case TemporalFilter() | Aggregate() | Keyed() | TopN() | Recompute():
             return False
+
+
+def temporal_filters(plan: Plan) -> Iterator[TemporalFilter]:
+    """Every filter by the clock in a plan."""
+    match plan:
+        case Scan() | Recompute():
+            return
+        case Select() | UnionAll() | Keyed():
+            for child in plan.inputs:
+                yield from temporal_filters(child)
+        case Aggregate() | TopN():
+            yield from temporal_filters(plan.input)
+        case TemporalFilter():
+            yield plan
+            yield from temporal_filters(plan.input)
+
+
+def follows_clock(plan: Plan) -> bool:
+    """Whether the plan's rows change as time passes, without any change of its inputs."""
+    if isinstance(plan, Recompute):
+        return plan.time_driven
+    return next(temporal_filters(plan), None) is not None
+
+
+def reads_clock(expr: exp.Expr) -> bool:
+    return any(str(node.this).lower() == NOW for node in expr.find_all(exp.Anonymous))
 
 
 def input_column(index: int, name: str) -> exp.Column:
@@ -434,6 +498,6 @@ def with_names(plan: Plan, names: Sequence[str]) -> Plan:
             shown = [exp.alias_(own_column(old), exp.to_identifier(new[old], quoted=True)) for old in visible]
             query = exp.select(*shown).from_(plan.query.subquery("q"))
             return replace(plan, query=query, columns=tuple(renamed(field) for field in plan.columns))
-        case Scan():
+        case Scan() | TemporalFilter():
             shown_fields = [f for f in plan.fields if not f.hidden]
             return make_select([plan], [], [Item(renamed(f), input_column(0, f.name)) for f in shown_fields])

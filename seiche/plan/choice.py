@@ -19,7 +19,19 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from seiche.model import RelationId
-from seiche.plan.algebra import Aggregate, Keyed, Plan, Recompute, Scan, Select, TopN, UnionAll, scans
+from seiche.plan.algebra import (
+    Aggregate,
+    Keyed,
+    Plan,
+    Recompute,
+    Scan,
+    Select,
+    TemporalFilter,
+    TopN,
+    UnionAll,
+    follows_clock,
+    scans,
+)
 from seiche.plan.state import group_state
 
 
@@ -83,16 +95,25 @@ class Choice:
 
 
 def techniques(plan: Plan) -> tuple[Technique, ...]:
-    """Those that the root of a fragment has, its usual one first."""
+    """Those that the root of a fragment has, its usual one first.
+
+    A part that follows the clock moves few rows at a time, by a rule that knows which. One that looked something up as
+    rows came is a history: evaluating it anew would give another one.
+    """
     match plan:
         case Recompute():
             return (Technique.FULL,)
+        case Keyed(looked_up=looked_up) if looked_up is not None:
+            return (Technique.CHANGE_RULE,)
+        case Keyed(partition=()):
+            return (Technique.FULL,)
         case Keyed():
-            return (Technique.AFFECTED_KEYS, Technique.FULL) if plan.partition else (Technique.FULL,)
-        case Aggregate():
-            return tuple(each for each in Technique if each is not Technique.AFFECTED_KEYS or not plan.total)
-        case TopN() | Scan() | Select() | UnionAll():
-            return (Technique.CHANGE_RULE, Technique.FULL)
+            found: tuple[Technique, ...] = (Technique.AFFECTED_KEYS, Technique.FULL)
+        case Aggregate(total=False):
+            found = (Technique.CHANGE_RULE, Technique.AFFECTED_KEYS, Technique.FULL)
+        case Aggregate() | TopN() | Scan() | Select() | UnionAll() | TemporalFilter():
+            found = (Technique.CHANGE_RULE, Technique.FULL)
+    return found[:1] if follows_clock(plan) else found
 
 
 def choose(plan: Plan, counts: Counts, costs: Costs) -> Choice:
@@ -109,7 +130,7 @@ def choose(plan: Plan, counts: Counts, costs: Costs) -> Choice:
 def _only(plan: Plan) -> str:
     if isinstance(plan, (Recompute, Keyed)) and plan.reason is not None:
         return f"The only technique ({plan.reason.code}): {plan.reason.sentence}"
-    return "The only technique."
+    return "The only technique: it moves as rows come, or as time passes."
 
 
 def _told(counts: Counts, chosen: Technique, estimates: Mapping[Technique, float]) -> str:
@@ -166,7 +187,7 @@ def _changes(plan: Plan, counts: Counts, costs: Costs) -> tuple[float, float]:
         case Scan():
             changed = counts.changed.get(plan.relation, 0)
             return changed, changed * costs.work_us
-        case Aggregate() | TopN():
+        case Aggregate() | TopN() | TemporalFilter():
             return _changes(plan.input, counts, costs)
         case UnionAll() | Keyed():
             parts = [_changes(child, counts, costs) for child in plan.inputs]

@@ -30,6 +30,7 @@ from seiche.plan.algebra import (
     Recompute,
     Scan,
     Select,
+    TemporalFilter,
     TopN,
     UnionAll,
     input_index,
@@ -39,7 +40,9 @@ from seiche.plan.choice import techniques
 from seiche.plan.fragments import Fragment
 from seiche.plan.keyed import meaning
 from seiche.plan.state import COUNT, group_state
+from seiche.plan.temporal import bound_text
 from seiche.sql.aggregates import AggregateCall, aggregate, is_aggregate_node
+from seiche.sql.invocations import NOW
 from seiche.sql.nodes import Settings
 from seiche.types import Kind, SqlType
 
@@ -159,6 +162,8 @@ class _Reader:
                 return self._select(plan)
             case UnionAll():
                 return self._union(plan)
+            case TemporalFilter():
+                return self._temporal(plan)
             case Aggregate():
                 return self._aggregate(plan)
             case Keyed():
@@ -193,6 +198,19 @@ class _Reader:
         fields = meanings if below_aggregate else {field.name: _column(field) for field in plan.fields}
         name = inputs[0].name if len(inputs) == 1 else "rows"
         return _Shown(node, name, fields, meanings, spellings)
+
+    def _temporal(self, plan: TemporalFilter) -> _Shown:
+        below = self.read(plan.input)
+        bounds = []
+        for each in plan.bounds:
+            value = rewrite_columns(each.value, lambda column: below.fields[column.name].copy())
+            bounds.append(f"{_sql(value, below.spellings)} {each.comparison} {bound_text(each.bound)}")
+        technique = (
+            "change rule: changes are filtered; "
+            "as the clock moves, rows are looked up between the old and the new bound"
+        )
+        node = Node("Temporal filter", technique, below.node.key, (f"where: {' AND '.join(bounds)}",), (below.node,))
+        return replace(below, node=node)
 
     def _union(self, plan: UnionAll) -> _Shown:
         branches = [self.read(child) for child in plan.inputs]
@@ -257,6 +275,13 @@ class _Reader:
         own = {field.name: _column(field) for field in plan.fields}
         if plan.reason is not None:
             technique = f"recompute ({plan.reason.code}): {plan.reason.sentence}"
+        elif len(plan.inputs) == 1 and plan.looked_up is not None:
+            technique = "change rule: a row gets the time of the epoch in which it comes or changes, and keeps it"
+        elif plan.looked_up is not None:
+            technique = (
+                "change rule: changes of the left side look up the right one at their epoch; "
+                "changes of the right side alter nothing"
+            )
         else:
             sides = []
             for index, keys in enumerate(plan.keys):
@@ -268,7 +293,11 @@ class _Reader:
 
         meanings = {field.name: shown(meaning(plan.body, field.name)) for field in plan.fields}
         details = [f"{word}: {_condition(shown(expr), ())}" for word, expr in plan.shown]
-        outputs = [(field.name, _sql(meanings[field.name])) for field in plan.fields if not field.hidden]
+        outputs = [
+            (field.name, _sql(meanings[field.name]).replace(f"{NOW}()", "proctime()"))
+            for field in plan.fields
+            if not field.hidden
+        ]
         details.append(f"output: {', '.join(n if n == value else f'{n} = {value}' for n, value in outputs)}")
         details.append("state: its own rows, looked up by the key" if plan.partition else "state: its own rows")
         key = tuple(name if name in own and not name.startswith("_") else _sql(meanings[name]) for name in plan.key)
@@ -283,7 +312,8 @@ class _Reader:
         }
         order = [f"{_top_word(below, each.name)}{' desc' if each.descending else ''}" for each in plan.order]
         details = [f"order by: {', '.join(order)}"] if order else []
-        details.append(f"rows: {plan.limit}" + (f" after {plan.offset}" if plan.offset else ""))
+        tail = (f" after {plan.offset}" if plan.offset else "") + (", and those equal to the last" if plan.ties else "")
+        details.append(f"rows: {plan.limit}{tail}")
         technique = (
             f"change rule: counted off from the {plan.limit + plan.offset} rows below"
             if plan.offset

@@ -1,6 +1,7 @@
 """Cutting a plan into fragments: each maintains one relation by one rule.
 
-    linear      a Select or UnionAll over stored relations: changes are mapped and joined
+    linear      a Select or UnionAll over stored relations, or over those filtered by the clock: changes are mapped and
+                joined
     aggregate   an Aggregate over a linear plan: changes of groups, merged with the groups' stored state
     keyed       a Keyed over linear plans: evaluated anew for the keys that the changes mention
     top         a TopN over a linear plan
@@ -25,6 +26,7 @@ from seiche.plan.algebra import (
     Recompute,
     Scan,
     Select,
+    TemporalFilter,
     TopN,
     UnionAll,
     is_append_only,
@@ -72,11 +74,14 @@ def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) 
                 return replace(node, inputs=tuple(below(child) for child in node.inputs))
             case Aggregate() | TopN():
                 return replace(node, input=below(node.input))
+            case TemporalFilter():
+                source = over_stored(node.input)
+                return replace(node, input=source if isinstance(source, Scan) else stored(source))
 
     def below(node: Plan) -> Plan:
         """The node as an input: linear ones stay, any other is stored."""
         lowered = over_stored(node)
-        return lowered if isinstance(lowered, (Scan, Select, UnionAll)) else stored(lowered)
+        return lowered if isinstance(lowered, (Scan, Select, UnionAll, TemporalFilter)) else stored(lowered)
 
     store(over_stored(plan), target)
     return tuple(fragments)

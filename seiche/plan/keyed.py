@@ -22,6 +22,7 @@ from seiche.plan.algebra import (
     field_of,
     input_column,
     input_index,
+    reads_clock,
     rewrite_columns,
 )
 
@@ -94,14 +95,26 @@ def keyed(
     key: Sequence[str],
     shown: Sequence[tuple[str, exp.Expr]] = (),
     reason: Reason | None = None,
+    looked_up: tuple[tuple[str, str], ...] | None = None,
 ) -> Keyed:
-    named = tuple(tuple(each) for each in keys)
-    return Keyed(title, tuple(inputs), named, body, tuple(columns), tuple(partition), tuple(key), tuple(shown), reason)
+    return Keyed(
+        title,
+        tuple(inputs),
+        tuple(tuple(each) for each in keys),
+        body,
+        tuple(columns),
+        tuple(partition),
+        tuple(key),
+        tuple(shown),
+        reason,
+        looked_up,
+    )
 
 
 def tidy(select: Select) -> Plan:
     """The Select with what concerns a single Keyed input moved into it; a Keyed when nothing else is left."""
-    if len(select.inputs) == 1 and isinstance(select.inputs[0], Keyed):
+    clocks = [each for each in select.conjuncts if reads_clock(each)]  # they stay above, where the clock is watched
+    if len(select.inputs) == 1 and isinstance(select.inputs[0], Keyed) and not clocks:
         return _inside(select.inputs[0], select.conjuncts, select.items, select.key)
     if not any(isinstance(child, Keyed) for child in select.inputs):
         return select
@@ -109,6 +122,7 @@ def tidy(select: Select) -> Plan:
     for index, child in enumerate(inputs):
         if isinstance(child, Keyed):
             own = [each for each in conjuncts if {input_index(c) for c in columns_in(each)} == {index}]
+            own = [each for each in own if each not in clocks]
             conjuncts = [each for each in conjuncts if each not in own]
             used = _used(index, conjuncts, select.items)
             items = [Item(f, input_column(0, f.name)) for f in child.fields if f.name in used or f.name in child.key]

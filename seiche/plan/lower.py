@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from seiche.errors import FeatureNotSupported
 from seiche.model import RelationId
 from seiche.plan.algebra import (
     Aggregate,
@@ -27,8 +28,10 @@ from seiche.plan.algebra import (
     make_select,
     make_union,
     own_column,
+    reads_clock,
     rewrite_columns,
 )
+from seiche.plan.arrival import reads_arrival, with_arrival
 from seiche.plan.grouping import aggregates, distinct, group, grouping_sets
 from seiche.plan.keyed import keyed, table, tidy
 from seiche.plan.reasons import NotIncremental
@@ -36,9 +39,11 @@ from seiche.plan.rows import Rows, over, split, type_of, typed_as
 from seiche.plan.setops import except_or_intersect
 from seiche.plan.sources import Schemas, Sources
 from seiche.plan.subqueries import Lowering, filter_by, holds_subquery, is_correlated, with_values
+from seiche.plan.temporal import check_clock, place
+from seiche.plan.temporal_join import has_temporal_join
 from seiche.plan.windows import evaluate, windows_in
 from seiche.sql.bind import BoundQuery
-from seiche.sql.invocations import NOW
+from seiche.sql.ties import has_ties
 
 # As many rows a TopN keeps at most, since each step looks at all of them.
 TOP_ROWS_MAX = 10_000
@@ -47,7 +52,7 @@ TOP_ROWS_MAX = 10_000
 def lower(query: BoundQuery, schemas: Schemas) -> Plan:
     """The plan of a bound query; its visible fields are named and ordered as the query's columns."""
     columns = tuple(Field(column.alias, column.type) for column in query.columns)
-    plan = _Planner(schemas).part(query.ast, columns)
+    plan = place(_Planner(schemas).part(query.ast, columns))
     if isinstance(plan, Scan):
         plan = make_select([plan], [], [Item(f, input_column(0, f.name)) for f in plan.fields if not f.hidden])
     return plan
@@ -61,14 +66,21 @@ class _Planner:
     def part(self, ast: exp.Expr, columns: Sequence[Field] | None = None) -> Plan:
         """The plan of a query that stands for itself: recomputed if it has to be, and if it can be."""
         try:
-            if not _relations(ast) and not _reads_clock(ast):
+            if not _relations(ast) and not reads_clock(ast):
                 raise NotIncremental("constant", "The query reads no relation, so it never changes.")
             return self._query(ast)
         except NotIncremental as stop:
             if is_correlated(ast) or not isinstance(ast, exp.Query):
                 raise
+            if _relations(ast) and (has_temporal_join(ast) or reads_arrival(ast)):
+                what = "a temporal join" if has_temporal_join(ast) else "proctime()"
+                raise FeatureNotSupported(
+                    f"{what} cannot stand in a query that is recomputed",
+                    detail=f"{stop.reason.sentence} (reason code: {stop.reason.code})",
+                    hint=f"Put {what} into a materialized view of its own, and let the rest read that.",
+                ) from stop
             found = tuple(columns) if columns is not None else tuple(_output(each) for each in _projections(ast))
-            clock = _reads_clock(ast)
+            clock = reads_clock(ast)
             return Recompute(ast, _relations(ast), found, stop.reason, time_driven=clock)
 
     def _query(self, ast: exp.Expr) -> Plan:
@@ -108,8 +120,7 @@ class _Planner:
         for clause, (code, sentence) in _REFUSED_CLAUSES.items():
             if ast.args.get(clause):
                 raise NotIncremental(code, sentence)
-        if any(_reads_clock(each) for each in _own_expressions(ast)):
-            raise NotIncremental("time", "The query reads the clock with now().")
+        check_clock(ast)
         sets = grouping_sets(ast)
         if sets is not None:
             return make_union([self._select(each) for each in sets])
@@ -147,7 +158,9 @@ class _Planner:
         """FROM with conditions on it; afterwards what `remaining` asks for is known."""
         left = list(conditions)
         rows = self._sources.rows(ast, left, remaining)
-        return self._conditions(rows, left, remaining)
+        if any(reads_arrival(each) for each in conditions):
+            raise NotIncremental("time", "A condition compares with the time at which a row came.")
+        return with_arrival(self._conditions(rows, left, remaining), remaining)
 
     def _conditions(self, rows: Rows, conditions: Sequence[exp.Expr], remaining: Sequence[exp.Expr]) -> Rows:
         parts = [each for condition in conditions for each in split(condition)]
@@ -190,10 +203,13 @@ class _Planner:
         source = _finished(rows, shown)
         if isinstance(source, Aggregate):  # the first groups are stored without their state
             source = make_select([source], [], [Item(f, input_column(0, f.name)) for f in source.fields])
+        ties = has_ties(ast)
+        if ties and limit is not None and limit + offset > TOP_ROWS_MAX:
+            raise NotIncremental("limit", f"LIMIT beyond {TOP_ROWS_MAX} rows is sorted anew.")
         if limit is None or limit + offset > TOP_ROWS_MAX:
             return _recomputed_top(source, order, limit, offset)
-        top = TopN(source, tuple(order), limit + offset)
-        return TopN(top, tuple(order), limit, offset) if offset else top
+        top = TopN(source, tuple(order), limit + offset, ties=ties)
+        return TopN(top, tuple(order), limit, offset, ties) if offset else top
 
 
 def _recomputed_top(source: Plan, order: Sequence[SortField], limit: int | None, offset: int) -> Plan:
@@ -266,14 +282,6 @@ def _outside_windows(roots: Sequence[exp.Expr]) -> list[exp.Expr]:
     return [each for each in roots if holds_subquery(each)]
 
 
-def _own_expressions(ast: exp.Select) -> list[exp.Expr]:
-    """Everything in a block but its FROM clause."""
-    found = [value for name, value in ast.args.items() if name not in ("from_", "from", "joins") and value]
-    listed = [each for value in found for each in (value if isinstance(value, list) else [value])]
-    listed += [join.args["on"] for join in ast.args.get("joins") or () if join.args.get("on") is not None]
-    return [each for each in listed if isinstance(each, exp.Expr)]
-
-
 def _number(ast: exp.Query, name: str) -> int | None:
     clause = ast.args.get(name)
     if clause is None:
@@ -282,10 +290,6 @@ def _number(ast: exp.Query, name: str) -> int | None:
     if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
         raise NotIncremental("limit", "The number of rows is not written down as a number.")
     return int(value.name)
-
-
-def _reads_clock(ast: exp.Expr) -> bool:
-    return any(str(node.this).lower() == NOW for node in ast.find_all(exp.Anonymous))
 
 
 def _relations(ast: exp.Expr) -> tuple[RelationId, ...]:

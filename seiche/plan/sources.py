@@ -19,6 +19,7 @@ from seiche.plan.joins import outer_join
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, split, type_of
 from seiche.plan.subqueries import holds_subquery
+from seiche.plan.temporal_join import is_temporal, temporal_join
 from seiche.plan.unnest import unnest
 
 Schemas = Mapping[RelationId, RelationSchema]
@@ -65,6 +66,10 @@ class Sources:
             for each in ready:
                 rows.filter(each)
             conditions[:] = [each for each in conditions if each not in ready]
+        if is_temporal(join.this):
+            if on is not None and holds_subquery(on):
+                raise NotIncremental("subquery", "A subquery stands in the condition of a temporal join.")
+            return temporal_join(side, rows, self._source(join.this), on, remaining)
         if isinstance(join.this, exp.Lateral):
             return self._lateral(rows, join.this, side, on, remaining)
         if not side:

@@ -14,7 +14,17 @@ from typing import Any
 from seiche.catalog import access
 from seiche.catalog.access import Target
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import DEFAULT_DATABASE, CatalogObject, Grant, ObjectKind, Privilege, Schema, User
+from seiche.catalog.objects import (
+    DEFAULT_DATABASE,
+    MAINTAINER,
+    PUBLIC_NAME,
+    CatalogObject,
+    Grant,
+    ObjectKind,
+    Privilege,
+    Schema,
+    User,
+)
 from seiche.catalog.objects import Database as DatabaseEntry
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
@@ -29,7 +39,8 @@ from seiche.errors import (
 )
 from seiche.model import ObjectId
 from seiche.session.database import Database
-from seiche.session.passwords import verifier_of
+from seiche.session.default_privileges import grantees, privileges_on, with_defaults
+from seiche.session.passwords import is_hashed_with_md5, verifier_of
 from seiche.session.result import Result
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
@@ -49,6 +60,7 @@ Administered = (
     | ast.AlterUser
     | ast.Grant
     | ast.Revoke
+    | ast.AlterDefaultPrivileges
     | ast.AlterOwner
     | ast.CommentOn
     | ast.CreateDatabase
@@ -85,9 +97,11 @@ class Administration:
         match statement:
             case ast.CreateUser():
                 self.create_user(statement)
+                _warn_of_md5(statement.password, note)
                 return Result("CREATE_USER")
             case ast.AlterUser():
                 self.alter_user(statement)
+                _warn_of_md5(statement.password, note)
                 return Result("UPDATE_USER")
             case ast.Grant():
                 self.grant(statement)
@@ -95,6 +109,9 @@ class Administration:
             case ast.Revoke():
                 self.revoke(statement)
                 return Result("REVOKE_PRIVILEGE")
+            case ast.AlterDefaultPrivileges():
+                self._checked_change(lambda catalog: with_defaults(catalog, statement, self._user))
+                return Result("ALTER_DEFAULT_PRIVILEGES")
             case ast.AlterOwner():
                 self.alter_owner(statement)
                 return Result("ALTER_" + statement.kind.name)
@@ -115,6 +132,7 @@ class Administration:
     # --- users ---------------------------------------------------------------------------------------
 
     def create_user(self, statement: ast.CreateUser) -> None:
+        _refuse_reserved(statement.name)
         self._database.catalog.with_user(User(ObjectId(0), statement.name))  # a name that is taken is told at once
         verifier = verifier_of(statement.password) if statement.password is not None else None
         user = _with_options(User(self._new_id(), statement.name, verifier=verifier), statement.options)
@@ -131,6 +149,9 @@ class Administration:
                 return catalog.with_user(user)
             return _renamed_user(catalog, user, statement.new_name)
 
+        _refuse_maintainer(statement.name)
+        if statement.new_name is not None:
+            _refuse_reserved(statement.new_name)
         if statement.new_name is not None and statement.name == self._user.name:
             raise FeatureNotSupported("session user cannot be renamed", hint="Rename it as another user.")
         self._change(change)
@@ -142,6 +163,7 @@ class Administration:
             if statement.if_exists and all(user.name != name for user in self._database.catalog.users):
                 notices.append(f'user "{name}" does not exist, skipping')
                 continue
+            _refuse_maintainer(name)
             if name == self._user.name:
                 raise DependentObjects("current user cannot be dropped", hint="Drop it as another user.")
             self._change(lambda catalog, name=name: catalog.without_user(name))  # type: ignore[misc]
@@ -161,40 +183,40 @@ class Administration:
         self._check_grantor(statement.granted_by)
 
         def change(catalog: Catalog) -> Catalog:
-            users = [catalog.user(name) for name in statement.users]
+            users = grantees(catalog, statement.users, option=statement.grant_option)
+            _check_kind(statement)
             held = {grant.key: grant for grant in catalog.grants}
             new = []
             for target in self._targets(catalog, statement.target):
                 for privilege in _chosen(statement.privileges, target):
                     self._refuse_ungrantable(catalog, privilege, target)
                     for user in users:
-                        grant = Grant(user.id, target.id, privilege, statement.grant_option)
+                        grant = Grant(user, target.id, privilege, statement.grant_option)
                         before = held.get(grant.key)
                         kept = before is not None and before.grantable
                         new.append(replace(grant, grantable=grant.grantable or kept))
             return catalog.with_grants(*new)
 
-        change(self._database.catalog)  # what is wrong with it is told before any epoch
-        self._change(change)
+        self._checked_change(change)
 
     def revoke(self, statement: ast.Revoke) -> None:
         self._check_grantor(statement.granted_by)
 
         def change(catalog: Catalog) -> Catalog:
-            users = [catalog.user(name) for name in statement.users]
+            users = grantees(catalog, statement.users, option=False)
+            _check_kind(statement)
             held = {grant.key: grant for grant in catalog.grants}
             gone: list[Grant] = []
             for target in self._targets(catalog, statement.target):
                 for privilege in _chosen(statement.privileges, target):
                     self._refuse_ungrantable(catalog, privilege, target)
-                    keys = [(user.id, target.id, privilege.value) for user in users]
+                    keys = [(user, target.id, privilege.value) for user in users]
                     gone += [held[key] for key in keys if key in held]
             if statement.option_only:
                 return catalog.with_grants(*(replace(grant, grantable=False) for grant in gone))
             return catalog.without_grants(*gone)
 
-        change(self._database.catalog)
-        self._change(change)
+        self._checked_change(change)
 
     def _refuse_ungrantable(self, catalog: Catalog, privilege: Privilege, target: Target) -> None:
         if privilege not in access.privileges_of(target):
@@ -307,6 +329,10 @@ class Administration:
         (number,) = self._database.store.allocate_ids(1)
         return ObjectId(number)
 
+    def _checked_change(self, change: Callable[[Catalog], Catalog]) -> None:
+        change(self._database.catalog)  # what is wrong with it is told before any epoch
+        self._change(change)
+
     def _change(self, change: Callable[[Catalog], Catalog]) -> None:
         self._wait(self._database.coordinator.command(_Change(self._database, change)))
 
@@ -331,6 +357,27 @@ def _known(kind: ast.ObjectKind) -> ObjectKind:
 def _chosen(words: tuple[str, ...], target: Target) -> tuple[Privilege, ...]:
     """The privileges named, or all that the target takes."""
     return tuple(Privilege(word.upper()) for word in words) or access.privileges_of(target)
+
+
+def _check_kind(statement: ast.Grant | ast.Revoke) -> None:
+    """What does not apply to a kind is told also where a schema has none of it."""
+    if statement.target.whole_schemas:
+        privileges_on(_KINDS[statement.target.kind], statement.privileges)
+
+
+def _warn_of_md5(password: str | None, note: Callable[[str], None]) -> None:
+    if password is not None and is_hashed_with_md5(password):
+        note("a password hashed with MD5 lets nobody in: give the password itself, or a SCRAM verifier")
+
+
+def _refuse_reserved(name: str) -> None:
+    if name == PUBLIC_NAME:
+        raise InvalidDefinition(f'user name "{name}" is reserved', hint="It stands for everybody in GRANT and REVOKE.")
+
+
+def _refuse_maintainer(name: str) -> None:
+    if name == MAINTAINER:
+        raise InsufficientPrivilege(f'Permission denied: user "{name}" cannot be changed or dropped')
 
 
 def _with_options(user: User, options: tuple[str, ...]) -> User:

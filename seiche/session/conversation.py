@@ -4,6 +4,7 @@ transaction block."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from seiche.errors import TransactionState
@@ -11,6 +12,7 @@ from seiche.session.cursors import Cursors
 from seiche.session.database import Database
 from seiche.session.prepared import PreparedStatements
 from seiche.session.result import Result
+from seiche.session.subscribed import timeout_ms
 from seiche.session.transaction import Transaction, without_local
 from seiche.session.variables import Variables, find
 from seiche.sql import statements as ast
@@ -48,6 +50,13 @@ class Conversation:
                 sqlstate="25P02",
                 hint="ROLLBACK ends it.",
             )
+
+    def rows_coming(self, statement: ast.FetchCursor) -> tuple[Future[None], float] | None:
+        """What a FETCH waits for and for how many seconds at most; None when it does not wait."""
+        cursor, wait_ms = self.cursors.subscribed(statement.name), timeout_ms(statement.options)
+        if cursor is None or not wait_ms or self.status == "E":
+            return None
+        return cursor.coming(), wait_ms / 1000
 
     def close(self) -> None:
         self.cursors.close(None)

@@ -169,8 +169,11 @@ class Database:
         self.load = StreamLoad(self.clock)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
         self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs, self.refreshes.words)
-        self.maintenance.log_since = lambda relation: log_since(self.catalog, relation, self.clock.now_ms())
         self._offer_indexes()
+
+    def log_since(self, relation: RelationId) -> Epoch | None:
+        """The epoch from which on somebody may still ask for the changes of a relation."""
+        return log_since(self.catalog, relation, self.clock.now_ms())
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock, self.load)

@@ -78,6 +78,9 @@ class Guard:
                 self._demand("superuser" not in statement.options, "must be superuser to create superusers")
             case ast.AlterUser():
                 self._alter_user(statement)
+            case ast.AlterDefaultPrivileges():
+                others = set(statement.owners) - {self._user.name}
+                self._demand(not others, "must be superuser to change default privileges of others")
             case ast.Drop():
                 self._drop(statement)
             case ast.Rename() | ast.CommentOn():

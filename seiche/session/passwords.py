@@ -13,8 +13,6 @@ import secrets
 import stringprep
 import unicodedata
 
-from seiche.errors import InvalidParameter
-
 ITERATIONS = 4096
 SALT_BYTES = 16
 
@@ -38,14 +36,19 @@ def verifier_of(password: str, *, salt: bytes | None = None) -> str | None:
     """The verifier of a password; a text that is a verifier already stays what it is. None for no password at all."""
     if _VERIFIER.fullmatch(password):
         return password
-    if _MD5.fullmatch(password):
-        raise InvalidParameter("a password hashed with MD5 cannot be used", hint="Give the password itself.")
     if not password:
         return None  # as in PostgreSQL, nobody logs in with an empty password
+    if is_hashed_with_md5(password):
+        password = secrets.token_urlsafe()  # that nobody knows
     salt = salt or secrets.token_bytes(SALT_BYTES)
     salted = hashlib.pbkdf2_hmac("sha256", prepared(password).encode(), salt, ITERATIONS)
     stored = hashlib.sha256(_hmac(salted, b"Client Key")).digest()
     return f"SCRAM-SHA-256${ITERATIONS}:{_text(salt)}${_text(stored)}:{_text(_hmac(salted, b'Server Key'))}"
+
+
+def is_hashed_with_md5(password: str) -> bool:
+    """Whether it is a hash of the old kind, by which nobody can be let in here: what was hashed is not known."""
+    return _MD5.fullmatch(password) is not None
 
 
 def prepared(password: str) -> str:

@@ -12,18 +12,37 @@ from sqlglot import exp
 
 from seiche.errors import DuplicateStatement, SyntaxError_, UndefinedStatement
 from seiche.session.describe import Description
+from seiche.session.result import Result
+from seiche.session.variables import Variables
 from seiche.sql import statements as ast
+from seiche.sql.bind import OutputColumn
 from seiche.sql.parse import parse_query
+from seiche.sql.text import format_value
 from seiche.types import SqlType
 
 PREPARED_MAX = 10_000
 
+Ask = Callable[[ast.SqlQuery], Result]
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedStatement:
+    """`types` are those of its parameters; `columns` is None for a statement that gives no rows."""
+
     statement: ast.Statement
     text: str
-    description: Description
+    types: tuple[SqlType, ...]
+    columns: tuple[OutputColumn, ...] | None
+
+    def values(self, statement: ast.Execute, ask: Ask, variables: Variables) -> list[str | None]:
+        """The arguments of EXECUTE as text. `ask` evaluates those that are more than a constant."""
+        if len(statement.arguments) != len(self.types):
+            raise SyntaxError_(
+                f'wrong number of parameters for prepared statement "{statement.name}"',
+                detail=f"Expected {len(self.types)} parameters but got {len(statement.arguments)}.",
+            )
+        pairs = zip(statement.arguments, self.types, strict=True)
+        return [_value(argument, type_, ask, variables.get("timezone")) for argument, type_ in pairs]
 
 
 class PreparedStatements:
@@ -33,14 +52,17 @@ class PreparedStatements:
         self._named: dict[str, PreparedStatement] = {}
 
     def refuse_taken(self, name: str) -> None:
+        """Raises DuplicateStatement unless there can be a new one of this name."""
         if name in self._named:
             raise DuplicateStatement(f'prepared statement "{name}" already exists')
         if len(self._named) >= PREPARED_MAX:
             raise DuplicateStatement("too many prepared statements", hint="Deallocate those that are not needed.")
 
-    def add(self, name: str, prepared: PreparedStatement) -> None:
-        self.refuse_taken(name)
-        self._named[name] = prepared
+    def add(self, prepared: ast.Prepare, description: Description) -> None:
+        self.refuse_taken(prepared.name)
+        self._named[prepared.name] = PreparedStatement(
+            prepared.statement, prepared.text, description.parameters, description.columns
+        )
 
     def find(self, name: str) -> PreparedStatement:
         if name not in self._named:
@@ -56,19 +78,7 @@ class PreparedStatements:
             del self._named[name]
 
 
-def values_of(
-    statement: ast.Execute, types: tuple[SqlType, ...], evaluate: Callable[[ast.SqlQuery], str | None]
-) -> list[str | None]:
-    """The arguments as text. `evaluate` gives the text of the one value of a query."""
-    if len(statement.arguments) != len(types):
-        raise SyntaxError_(
-            f'wrong number of parameters for prepared statement "{statement.name}"',
-            detail=f"Expected {len(types)} parameters but got {len(statement.arguments)}.",
-        )
-    return [_value(each, type_, evaluate) for each, type_ in zip(statement.arguments, types, strict=True)]
-
-
-def _value(argument: ast.SqlExpression, type_: SqlType, evaluate: Callable[[ast.SqlQuery], str | None]) -> str | None:
+def _value(argument: ast.SqlExpression, type_: SqlType, ask: Ask, timezone: str) -> str | None:
     match argument.tree:
         case exp.Null():
             return None
@@ -79,4 +89,5 @@ def _value(argument: ast.SqlExpression, type_: SqlType, evaluate: Callable[[ast.
         case exp.Literal() as constant if str(constant.this).isdecimal():
             return str(constant.this)
         case _:
-            return evaluate(parse_query(f"SELECT CAST(({argument.text}) AS {type_})"))
+            ((value,),) = ask(parse_query(f"SELECT CAST(({argument.text}) AS {type_})")).rows or []
+            return None if value is None else format_value(value, type_, timezone)

@@ -39,10 +39,8 @@ from seiche.session.explaining import explained
 from seiche.session.functions import create_function
 from seiche.session.given import arrow_rows
 from seiche.session.guard import Guard
-from seiche.session.prepared import PreparedStatement, values_of
 from seiche.session.reading import Reading, answered, scratch_folder
 from seiche.session.result import Piece, Result, RowReader, fetch_rows
-from seiche.session.subscribed import timeout_ms
 from seiche.session.subscriptions import SubscriptionDefinitions, declared
 from seiche.session.system.ask import Asker
 from seiche.session.system.evaluate import Answer
@@ -54,7 +52,6 @@ from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery
 from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse, parse_name
-from seiche.sql.text import format_value
 from seiche.types import VARCHAR, SqlType
 
 _sessions = itertools.count(1)
@@ -121,7 +118,7 @@ class Session:
             self._begin()
             self._conversation.refuse_if_failed(parsed.statement)
             if isinstance(parsed.statement, ast.Execute):
-                return Description((), self._conversation.prepared.find(parsed.statement.name).description.columns)
+                return Description((), self._conversation.prepared.find(parsed.statement.name).columns)
             if isinstance(parsed.statement, ast.Select):
                 tree = parsed.statement.query.tree
                 asked = self._work.translated(lambda: self._asker.describe(tree, self._me(), self.variables))
@@ -295,7 +292,8 @@ class Session:
                 return Result("CREATE_SCHEMA")
             case (
                 ast.CreateUser() | ast.AlterUser() | ast.Grant() | ast.Revoke() | ast.AlterOwner() | ast.CommentOn()
-                | ast.CreateDatabase() | ast.Drop(kind=ast.ObjectKind.USER | ast.ObjectKind.DATABASE)
+                | ast.AlterDefaultPrivileges() | ast.CreateDatabase()
+                | ast.Drop(kind=ast.ObjectKind.USER | ast.ObjectKind.DATABASE)
             ):  # fmt: skip
                 return Administration(self._database, self._me(), self.variables, self._work.wait).run(
                     statement, self._note
@@ -456,36 +454,22 @@ class Session:
 
     def rows_coming(self, statement: ast.FetchCursor) -> tuple[Future[None], float] | None:
         """What a FETCH waits for and for how many seconds at most; None when it does not wait."""
-        cursor, wait_ms = self._conversation.cursors.subscribed(statement.name), timeout_ms(statement.options)
-        if cursor is None or not wait_ms or self.transaction_status == "E":
-            return None
-        return cursor.coming(), wait_ms / 1000
+        return self._conversation.rows_coming(statement)
 
     def _prepare(self, statement: ast.Prepare) -> Result:
-        prepared = self._conversation.prepared
-        prepared.refuse_taken(statement.name)
-        parsed = ast.ParsedStatement(statement.statement, statement.text, 0)
-        description = self.describe(parsed, statement.types)
-        prepared.add(statement.name, PreparedStatement(statement.statement, statement.text, description))
+        self._conversation.prepared.refuse_taken(statement.name)
+        description = self.describe(ast.ParsedStatement(statement.statement, statement.text, 0), statement.types)
+        self._conversation.prepared.add(statement, description)
         return Result("PREPARE")
 
     def _execute(self, statement: ast.Execute) -> Result:
         prepared = self._conversation.prepared.find(statement.name)
-        types = prepared.description.parameters
-        values = values_of(statement, types, self._text_of)
-        outer, self._parameters = self._parameters, Parameters(types, values)
+        values = prepared.values(statement, lambda query: self._select(ast.Select(query)), self.variables)
+        outer, self._parameters = self._parameters, Parameters(prepared.types, values)
         try:
             return self._dispatch(prepared.statement, prepared.text)
         finally:
             self._parameters = outer
-
-    def _text_of(self, query: ast.SqlQuery) -> str | None:
-        """The one value of a query, as text."""
-        result = self._select(ast.Select(query))
-        ((value,),) = result.rows or []
-        assert result.columns is not None
-        type_, timezone = result.columns[0].type, self.variables.get("timezone")
-        return None if value is None else format_value(value, type_, timezone)
 
     # --- definitions ---------------------------------------------------------------------------------
 

@@ -12,6 +12,11 @@ from seiche.model import Column
 from seiche.sql.nodes import type_of, typed
 from seiche.types import SqlType
 
+_CHANGING = ("rand", "uuid", "seiche_now", "seiche_proctime", "raise_error")
+
+# The mark, among a bound table's meta, of FOR SYSTEM_TIME AS OF PROCTIME().
+AS_OF_NOW = "as_of_now"
+
 
 @dataclass(frozen=True, slots=True)
 class BoundRelation:
@@ -112,7 +117,7 @@ def _not_constant(node: exp.Expr) -> bool:
     for part in node.walk():
         if isinstance(part, exp.Column | exp.Query | exp.Subquery | exp.Lambda):
             return True
-        if isinstance(part, exp.Anonymous) and part.name.lower() in ("rand", "uuid", "seiche_now", "raise_error"):
+        if isinstance(part, exp.Anonymous) and part.name.lower() in _CHANGING:
             return True
     return False
 

@@ -56,6 +56,15 @@ class Seiche(RisingWave):
             outer: exp.Expr = tree.this.pop()
             return outer
 
+        def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
+            """Also `SESSION WITH GAP <gap>` after ORDER BY, which is kept with the order until binding."""
+            partition, order = super()._parse_partition_and_order()
+            if order is not None and self._match_text_seq("SESSION", "WITH", "GAP"):
+                gap = self._parse_bitwise()
+                is_text = isinstance(gap, exp.Literal) and gap.is_string
+                order.set("session_gap", exp.Interval(this=gap) if is_text else gap)
+            return partition, order
+
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
             """`|x| x + 1`, RisingWave's way to write a function of one element."""
             if not self._match(TokenType.PIPE):

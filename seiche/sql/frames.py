@@ -1,8 +1,8 @@
-"""Window frames that Spark does not have: GROUPS, and EXCLUDE.
+"""Window frames that Spark does not have: GROUPS, SESSION, and EXCLUDE.
 
 The rows of the frame are collected as an array, what is excluded is taken out, and the function is computed over what
 is left. That costs the length of the frame for each row. For GROUPS the array is the whole partition, of which the
-groups around the row's own are kept.
+groups around the row's own are kept; for SESSION too, of which the rows are kept that no gap parts from the row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidParameter
+from seiche.errors import FeatureNotSupported, InvalidParameter, SyntaxError_
 from seiche.sql.casts import convert, settle
 from seiche.sql.functions.registry import undefined
 from seiche.sql.literals import constant_integer
@@ -53,8 +53,12 @@ class FramedCall:
     exclude: str  # "", CURRENT ROW, GROUP, TIES
 
 
+SESSION = "SESSION"
+_OF_PARTITION = ("GROUPS", SESSION)
+
+
 def is_special(frame: exp.WindowSpec | None) -> bool:
-    return frame is not None and (str(frame.args.get("kind")).upper() == "GROUPS" or excluded(frame) != "")
+    return frame is not None and (str(frame.args.get("kind")).upper() in _OF_PARTITION or excluded(frame) != "")
 
 
 def excluded(frame: exp.WindowSpec) -> str:
@@ -69,10 +73,13 @@ def framed(made: FramedCall, over: Over, settings: Settings) -> exp.Expr:
     key = _struct([("one", integer(1))] if not made.keys else [(f"k{i}", k) for i, k in enumerate(made.keys)])
     condition = boolean(True) if made.condition is None else made.condition
     row = _struct([("k", key), ("v", value), ("f", condition)])
-    by_groups = str(made.frame.args.get("kind")).upper() == "GROUPS"
+    kind = str(made.frame.args.get("kind")).upper()
+    by_groups = kind == "GROUPS"
+    if kind == SESSION and len(made.keys) != 1:
+        raise SyntaxError_("SESSION WITH GAP requires exactly one ORDER BY column")
     rows = typed(exp.Anonymous(this="array_agg", expressions=[row]), type_)
     parts = [
-        ("frame", over(rows, exp.WindowSpec(**_WHOLE) if by_groups else made.frame)),
+        ("frame", over(rows, exp.WindowSpec(**_WHOLE) if kind in _OF_PARTITION else made.frame)),
         ("k", key.copy()),
         ("v", value.copy()),
     ]
@@ -81,6 +88,8 @@ def framed(made: FramedCall, over: Over, settings: Settings) -> exp.Expr:
     frame: exp.Expr = _of("w", "frame")
     if by_groups:
         frame = _groups(frame, made.frame)
+    if kind == SESSION:
+        frame = _session(frame, made.frame.args["start"])
     frame = _left(frame, made)
     kept = exp.Anonymous(this="filter", expressions=[frame, lambda_(_of("x", "f"), "x")])
     values = call(array_of(type_), "transform", kept, lambda_(_of("x", "v"), "x"))
@@ -120,6 +129,36 @@ def _groups(rows: exp.Expr, frame: exp.WindowSpec) -> exp.Expr:
         this="transform", expressions=[exp.Anonymous(this="array", expressions=[keys]), lambda_(chosen, "ks")]
     )
     return exp.Anonymous(this="get", expressions=[listed, integer(0)])
+
+
+def _session(rows: exp.Expr, gap: exp.Expr) -> exp.Expr:
+    """The rows that are reached from the row's own by steps no longer than the gap."""
+    own = exp.Dot(this=_of("w", "k"), expression=exp.to_identifier("k0"))
+    key = exp.Dot(this=_of("x", "k"), expression=exp.to_identifier("k0"))
+    keys = exp.Anonymous(this="transform", expressions=[rows, lambda_(key, "x")])
+    reached, other = exp.column("a"), exp.column("b")
+    edges = []
+    for ascending, further, behind in ((True, exp.GTE, (other, reached)), (False, exp.LTE, (reached, other))):
+        listed = exp.Anonymous(this="sort_array", expressions=[keys.copy(), exp.Boolean(this=ascending)])
+        step = exp.Paren(this=exp.Sub(this=behind[0].copy(), expression=behind[1].copy()))
+        near = conjunction(
+            [further(this=other.copy(), expression=own.copy()), exp.LTE(this=step, expression=gap.copy())]
+        )
+        grown = exp.Anonymous(this="if", expressions=[near, other.copy(), reached.copy()])
+        edges.append(exp.Anonymous(this="aggregate", expressions=[listed, own.copy(), lambda_(grown, "a", "b")]))
+    last, first = edges
+    inside = conjunction(
+        [
+            exp.GTE(this=key.copy(), expression=_of("s", "first")),
+            exp.LTE(this=key.copy(), expression=_of("s", "last")),
+        ]
+    )
+    chosen = exp.Anonymous(this="filter", expressions=[rows.copy(), lambda_(inside, "x")])
+    ends = _struct([("first", first), ("last", last)])
+    once = exp.Anonymous(
+        this="transform", expressions=[exp.Anonymous(this="array", expressions=[ends]), lambda_(chosen, "s")]
+    )
+    return exp.Anonymous(this="get", expressions=[once, integer(0)])
 
 
 def _distance(bound: exp.Expr | str) -> int:
@@ -196,7 +235,7 @@ def _computed(made: FramedCall, values: exp.Expr, type_: SqlType, settings: Sett
         case "nth_value" if len(made.arguments) == 2:
             place = convert(made.arguments[1], INTEGER, settings)
             return call(type_, "get", values, binary(exp.Sub, INTEGER, place, integer(1)))
-    raise FeatureNotSupported(f"function {made.name} over a frame with GROUPS or EXCLUDE is not supported")
+    raise FeatureNotSupported(f"function {made.name} over a frame with GROUPS, SESSION or EXCLUDE is not supported")
 
 
 def _sum_type(made: FramedCall, type_: SqlType) -> SqlType:

@@ -12,9 +12,20 @@ from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported, InvalidDefinition, SyntaxError_, UndefinedColumn, UndefinedTable
 from seiche.sql import tables
+from seiche.sql.asof import asof_join
 from seiche.sql.binder import Clause
 from seiche.sql.binding import Binding, CommonTable, common_tables
-from seiche.sql.bound import Bound, BoundRelation, aliased, derived_table, has_tail, lateral_table, named_table, unique
+from seiche.sql.bound import (
+    AS_OF_NOW,
+    Bound,
+    BoundRelation,
+    aliased,
+    derived_table,
+    has_tail,
+    lateral_table,
+    named_table,
+    unique,
+)
 from seiche.sql.calls import call_of
 from seiche.sql.casts import common_type, convert, settle
 from seiche.sql.functions import is_function
@@ -77,7 +88,8 @@ def _join(binding: Binding, join: exp.Join, scope: Scope, tables_: Mapping[str, 
     right = scope.entries[len(left) :]
     side = (join.side or "").upper()
     kind = (join.kind or "").upper()
-    if kind in ("SEMI", "ANTI") or (join.method and join.method.upper() not in ("NATURAL",)):
+    is_asof = (join.method or "").upper() == "ASOF"
+    if kind in ("SEMI", "ANTI") or (join.method and join.method.upper() not in ("NATURAL", "ASOF")):
         raise FeatureNotSupported(f"{join.method or kind} joins are not supported")
     on = join.args.get("on")
     using = [item.name for item in join.args.get("using") or ()]
@@ -89,6 +101,10 @@ def _join(binding: Binding, join: exp.Join, scope: Scope, tables_: Mapping[str, 
         condition = _using(binding, using, left, right, side, scope)
     elif on is not None:
         condition = binding.expressions(scope, Clause.JOIN).condition(on, "JOIN/ON")
+    if is_asof:
+        if condition is None or side not in ("", "LEFT") or isinstance(table, exp.Lateral):
+            raise FeatureNotSupported("an ASOF join is an inner or a LEFT join with a condition")
+        table, condition = asof_join(table, right, condition)
     made = exp.Join(this=table)
     if condition is None:
         if side:
@@ -171,16 +187,18 @@ def _table(
 def _relation(
     binding: Binding, node: exp.Table, alias: exp.Expr | None, scope: Scope, tables_: Mapping[str, CommonTable]
 ) -> exp.Expr:
-    for part in ("version", "sample", "pivots", "when"):
+    for part in ("sample", "pivots", "when"):
         if node.args.get(part):
             raise FeatureNotSupported(f"{part.upper()} is not supported after a table name")
     if not node.db and node.name in tables_:
+        _is_as_of_now(node, expanded=True)
         return _common_table(binding, node, tables_[node.name], alias, scope)
     parts = tuple(part.name for part in node.parts)
     relation = binding.names.relation(parts)
     if relation.id is not None and not binding.expanding:
         binding.usage.references.append((relation.id, node))
     name = alias.name if alias is not None and alias.name else node.name
+    as_of_now = _is_as_of_now(node, expanded=relation.view is not None)
     if relation.view is not None:
         return _view(binding, relation, name, alias, scope)
     if relation.id is not None:
@@ -196,7 +214,27 @@ def _relation(
     )
     schema = node.db or (None if alias is not None else "public")
     scope.add(RangeVariable(name, ref, entries, schema))
-    return named_table(relation.source, ref)
+    made = named_table(relation.source, ref)
+    if as_of_now:
+        made.meta[AS_OF_NOW] = True
+    return made
+
+
+def _is_as_of_now(node: exp.Table, *, expanded: bool) -> bool:
+    """Whether a table stands with FOR SYSTEM_TIME AS OF PROCTIME(), which only the right side of a join can."""
+    version = node.args.get("version")
+    if version is None:
+        return False
+    found = call_of(version.expression) if isinstance(version.expression, exp.Expr) else None
+    if found is None or found[0] != "proctime":
+        raise FeatureNotSupported(
+            "a table can only be read as of PROCTIME()", hint="Write FOR SYSTEM_TIME AS OF PROCTIME()."
+        )
+    if expanded:
+        raise FeatureNotSupported("only a table or a materialized view can be read as of PROCTIME()")
+    if not isinstance(node.parent, exp.Join):
+        raise SyntaxError_("FOR SYSTEM_TIME AS OF PROCTIME() belongs to the right side of a join")
+    return True
 
 
 def _view(binding: Binding, relation: BoundRelation, name: str, alias: exp.Expr | None, scope: Scope) -> exp.Expr:
@@ -302,10 +340,13 @@ def _time_window(
 ) -> exp.Expr:
     """TUMBLE and HOP: the table's rows with the window, or windows, that each falls in."""
     source = arguments[0]
-    if not isinstance(source, exp.Column):
-        raise SyntaxError_(f"the first argument of {name} must be a table")
     inner = Scope(scope.bind_subquery)
-    table = _relation(binding, exp.Table(this=source.this, db=source.args.get("table")), None, inner, tables_)
+    if isinstance(source, exp.Subquery):
+        table, _ = _table(binding, source, inner, tables_)
+    elif isinstance(source, exp.Column):
+        table = _relation(binding, exp.Table(this=source.this, db=source.args.get("table")), None, inner, tables_)
+    else:
+        raise SyntaxError_(f"the first argument of {name} must be a table")
     binder = binding.expressions(inner, Clause.FROM)
     bound = [binder.bind(argument) for argument in arguments[1:]]
     own, start, size = tables.time_window(

@@ -21,6 +21,7 @@ from seiche.sql.written_types import CAST_NAMES
 from seiche.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ
 
 NOW = "seiche_now"
+PROCTIME = "seiche_proctime"  # in a view: when the row came
 _SET_RETURNING = frozenset(
     ("generate_series", "generate_subscripts", "unnest", "regexp_matches", "jsonb_array_elements")
 )
@@ -41,15 +42,10 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
             return compounds.row(binder, node)
         case "extract":
             return temporal.extract(temporal.unit_of(arguments[0].name), binder.bind(arguments[1]), binder.settings)
-        case (
-            "now"
-            | "current_timestamp"
-            | "transaction_timestamp"
-            | "statement_timestamp"
-            | "proctime"
-            | "clock_timestamp"
-        ):
+        case "now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "clock_timestamp":
             return _now(binder)
+        case "proctime":
+            return _now(binder, PROCTIME)
         case "current_date":
             return convert(_now(binder), DATE, binder.settings)
         case "localtimestamp":
@@ -133,8 +129,13 @@ def _make_interval(binder: Binder, arguments: list[exp.Expr]) -> exp.Expr:
     return invoke("make_interval", parts, binder.settings)
 
 
-def _now(binder: Binder) -> exp.Expr:
+def call_now() -> exp.Expr:
+    """The time of the epoch, for a view."""
+    return call(TIMESTAMPTZ, NOW)
+
+
+def _now(binder: Binder, name: str = NOW) -> exp.Expr:
     binder.usage.now = True
     if binder.settings.now_ms is None:
-        return call(TIMESTAMPTZ, NOW)
+        return call(TIMESTAMPTZ, name)
     return now_literal(binder.settings.now_ms)

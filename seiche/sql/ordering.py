@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidParameter, NumericOutOfRange, SyntaxError_
+from seiche.errors import InvalidParameter, NumericOutOfRange, SyntaxError_
 from seiche.sql.binder import Binder, Clause, sorted_by
 from seiche.sql.binding import Binding
 from seiche.sql.bound import Bound, OutputColumn, aliased, derived_table, unique
@@ -89,10 +89,12 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
     limit, offset = node.args.get("limit"), node.args.get("offset")
     binder = binding.expressions(Scope(scope.bind_subquery), Clause.LIMIT)
     count: exp.Expr | None = None
+    with_ties = False
     if isinstance(limit, exp.Fetch):
         options = limit.args.get("limit_options")
-        if options is not None and options.args.get("with_ties"):
-            raise FeatureNotSupported("FETCH FIRST ... WITH TIES is not supported")
+        with_ties = bool(options is not None and options.args.get("with_ties"))
+        if with_ties and ast.args.get("order") is None:
+            raise SyntaxError_("WITH TIES cannot be specified without ORDER BY clause")
         count = limit.args.get("count") or exp.Literal.number(1)
     elif limit is not None:
         count = limit.expression
@@ -114,6 +116,8 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
         kind = exp.Limit if name == "limit" else exp.Offset
         plain = value.copy() if isinstance(value, exp.Literal) and not value.is_string else spark_cast(bound, INTEGER)
         ast.set(name, kind(expression=plain))
+    if with_ties and ast.args.get("limit") is not None:
+        ast.args["limit"].set("with_ties", True)
 
 
 def check_distinct(keys: Sequence[exp.Expr]) -> None:

@@ -293,6 +293,22 @@ class Revoke:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterDefaultPrivileges:
+    """GRANT or REVOKE on what will be made: by `owners` (empty: who says so), in `schemas` (empty: any).
+
+    `kind` is SCHEMA for schemas themselves. `option` is WITH GRANT OPTION, or GRANT OPTION FOR.
+    """
+
+    privileges: tuple[str, ...]
+    kind: ObjectKind
+    users: tuple[str, ...]
+    owners: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    revokes: bool = False
+    option: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AlterOwner:
     """ALTER ... OWNER TO."""
 
@@ -732,6 +748,7 @@ Statement = (
     | AlterUser
     | Grant
     | Revoke
+    | AlterDefaultPrivileges
     | AlterOwner
     | Drop
     | Rename

@@ -147,6 +147,8 @@ def _window_parts(
         partition_by = partition_by or list(base.args.get("partition_by") or ())
         order_by = order_by or base.args.get("order")
         spec = spec or base.args.get("spec")
+    if order_by is not None and order_by.args.get("session_gap") is not None:
+        spec = exp.WindowSpec(kind=frames.SESSION, start=order_by.args["session_gap"], end="CURRENT ROW")
     partition = [settle(inside.bind(item), binder.settings) for item in partition_by]
     order = [inside.ordered(item) for item in (order_by.expressions if order_by else ())]
     if spec is None:

@@ -110,6 +110,11 @@ class RelationReader:
         """The changes of the epochs (after, until], as they happened; None when there are none."""
         return self._log(schema, segments, after, until)
 
+    def greatest(self, segment: Segment, column: str) -> object | None:
+        """The greatest value of a column in a segment's file; None when the file does not tell."""
+        bounds = self._folder.column_bounds(segment.path, column)
+        return None if bounds is None else bounds[1]
+
     def changes(self, changes: Changes) -> DataFrame:
         """Changes as a frame with the stored columns, `_vnode`, `_op` and `_epoch`."""
         if changes.frame is not None:

@@ -11,7 +11,7 @@ from seiche.plan.algebra import Aggregate, Keyed, Plan, Recompute, TopN
 from seiche.plan.choice import Technique, techniques
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
-from seiche.stream import aggregate, keyed, near, recompute, topn, whole
+from seiche.stream import aggregate, keyed, near, recompute, temporal_join, topn, whole
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, with_vnode
 from seiche.stream.runtime import EpochReads, Failures, Runtime
 
@@ -60,14 +60,16 @@ def step_in(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: F
         case Recompute():
             return recompute.step(fragment, runtime, reads)
         case Aggregate():
-            small = runtime.is_small(*reads.changes.values())
+            small = reads.is_small(fragment.plan)
             return aggregate.step(fragment, runtime, reads, failures, small=small)
+        case Keyed(looked_up=looked_up) if looked_up is not None:
+            return temporal_join.step(fragment, runtime, reads, small=reads.is_small(fragment.plan))
         case Keyed():
-            return keyed.step(fragment, runtime, reads, small=runtime.is_small(*reads.changes.values()))
+            return keyed.step(fragment, runtime, reads, small=reads.is_small(fragment.plan))
         case TopN():
-            return topn.step(fragment, runtime, reads, small=runtime.is_small(*reads.changes.values()))
+            return topn.step(fragment, runtime, reads, small=reads.is_small(fragment.plan))
         case plan:
-            small = runtime.is_small(*reads.changes.values())
+            small = reads.is_small(fragment.plan)
             counting = can_fail(plan)
             query = changes_sql(plan, reads, broadcast=small, counting=counting)
             if query is None:

@@ -26,6 +26,7 @@ from seiche.storage.changes import Changes
 from seiche.stream.linear import Lookup, changes_sql, exact_sql, index_scan, key_predicate, restricted_sql, with_vnode
 from seiche.stream.recompute import tolerant
 from seiche.stream.runtime import EpochReads, Runtime
+from seiche.stream.temporal import at
 from seiche.types import Kind, SqlType
 
 # Types whose equal values have equal bits, and that go to Spark from Arrow as they are.
@@ -78,13 +79,13 @@ def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
     plan = fragment.plan
     assert isinstance(plan, Keyed)
     inputs = [exact_sql(each, reads, reads.after) for each in plan.inputs]
-    return reads.scope.sql(with_vnode(_evaluated(plan, inputs), fragment.schema))
+    return reads.scope.sql(with_vnode(evaluated(plan, inputs, reads), fragment.schema))
 
 
 def _mentioned(plan: Keyed, reads: EpochReads) -> pa.Table | None:
     """The values of the key, taken from changes that are on the driver; None when Spark has to tell."""
     parts = []
-    for source, keys in zip(plan.inputs, plan.keys, strict=True):
+    for source, keys in _driving(plan):
         if all(reads.changed(scan.relation) is None for scan in scans(source)):
             continue
         columns = _scanned(source, keys)
@@ -121,7 +122,7 @@ def _scanned(source: Plan, keys: Sequence[str]) -> tuple[RelationId, list[str]] 
 def _affected(plan: Keyed, reads: EpochReads, *, broadcast: bool) -> str | None:
     """The query for the values of the key that the changes mention."""
     parts = []
-    for source, keys in zip(plan.inputs, plan.keys, strict=True):
+    for source, keys in _driving(plan):
         changes = changes_sql(source, reads, broadcast=broadcast)
         if changes is not None:
             shown = ", ".join(f"`{key}` AS `k{number}`" for number, key in enumerate(keys))
@@ -138,18 +139,38 @@ def _emit(
         _restricted(source, keys, wanted, reads, broadcast=small)
         if wanted is not None
         else exact_sql(source, reads, reads.after)
-        for source, keys in zip(plan.inputs, plan.keys, strict=True)
+        for source, keys in _driving(plan)
     ]
+    if len(plan.inputs) > len(inputs):
+        inputs.append(partners(plan, reads, broadcast=small))
     old = _stored(fragment, plan, wanted, reads, broadcast=small)
-    frame = reads.scope.sql(with_vnode(f"({_evaluated(plan, inputs)}) UNION ALL ({old})", fragment.schema))
+    frame = reads.scope.sql(with_vnode(f"({evaluated(plan, inputs, reads)}) UNION ALL ({old})", fragment.schema))
     return runtime.emit(fragment.relation, fragment.schema, frame, reads.after, small=small)
 
 
-def _evaluated(plan: Keyed, inputs: Sequence[str]) -> str:
-    """The node's query over queries for its inputs; `_op` is 1."""
+def _driving(plan: Keyed) -> list[tuple[Plan, tuple[str, ...]]]:
+    """The inputs whose changes count, with the fields that hold the key."""
+    both = list(zip(plan.inputs, plan.keys, strict=True))
+    return both[:1] if plan.looked_up is not None else both
+
+
+def partners(plan: Keyed, reads: EpochReads, *, broadcast: bool) -> str:
+    """The rows of the second input at the new epoch that rows of the first one, which is `l0` there, may join with."""
+    source = plan.inputs[1]
+    rows = exact_sql(source, reads, reads.after)
+    if not plan.looked_up:
+        return rows
+    names = ", ".join(f"s.`{field.name}`" for field in source.fields)
+    same = " AND ".join(f"s.`{theirs}` <=> w.`{mine}`" for mine, theirs in plan.looked_up)
+    hint = "/*+ BROADCAST(w) */ " if broadcast else ""
+    return f"SELECT {hint}{names}, s.`{OP}` FROM ({rows}) s LEFT SEMI JOIN l0 w ON {same}"
+
+
+def evaluated(plan: Keyed, inputs: Sequence[str], reads: EpochReads) -> str:
+    """The node's query over queries for its inputs, at the time of the new epoch; `_op` is 1."""
     tables = ", ".join(f"l{number} AS ({query})" for number, query in enumerate(inputs))
     columns = [f"cast(`{field.name}` as {field.type.spark}) AS `{field.name}`" for field in plan.columns]
-    body = plan.body.transform(tolerant).sql("spark")
+    body = at(plan.body.transform(tolerant), reads.now_ms(reads.after))
     return f"SELECT {', '.join(columns)}, cast(1 as tinyint) AS `{OP}` FROM (WITH {tables} {body})"
 
 
@@ -238,4 +259,4 @@ def _equal_columns(source: Select, start: exp.Expr) -> list[exp.Column]:
     return [each for each in found if isinstance(each, exp.Column)]
 
 
-__all__ = ["build", "step"]
+__all__ = ["build", "evaluated", "partners", "step"]

@@ -27,10 +27,21 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from seiche.errors import InvariantError
-from seiche.model import OP, RelationSchema
-from seiche.plan.algebra import Item, Plan, Scan, Select, UnionAll, columns_in, input_index, rewrite_columns
+from seiche.model import OP, Epoch, RelationSchema
+from seiche.plan.algebra import (
+    Item,
+    Plan,
+    Scan,
+    Select,
+    TemporalFilter,
+    UnionAll,
+    columns_in,
+    input_index,
+    rewrite_columns,
+)
 from seiche.sql.failures import failure_of
 from seiche.storage.changes import vnode_sql
+from seiche.stream import temporal
 from seiche.stream.runtime import FAILED, EpochReads
 from seiche.types import Kind, SqlType
 
@@ -66,6 +77,8 @@ def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool, counting: boo
         case UnionAll():
             branches = [changes_sql(child, reads, broadcast=broadcast, counting=counting) for child in plan.inputs]
             return _union_all([each for each in branches if each is not None])
+        case TemporalFilter():
+            return _union_all(_through(plan, reads, broadcast=broadcast))
         case Select():
             terms = []
             for index, child in enumerate(plan.inputs):
@@ -98,6 +111,8 @@ def weighted_sql(plan: Plan, reads: EpochReads, epoch: int, predicate: str | Non
             return _scan(plan, reads.weighted(plan.relation, epoch, predicate))  # type: ignore[arg-type]
         case UnionAll():
             return _union_all_of([weighted_sql(child, reads, epoch) for child in plan.inputs])
+        case TemporalFilter():
+            return temporal.held(plan, weighted_sql(plan.input, reads, epoch, predicate), reads.now_ms(Epoch(epoch)))
         case Select():
             first = weighted_sql(plan.inputs[0], reads, epoch)
             return _walk(plan, 0, first, lambda i: weighted_sql(plan.inputs[i], reads, epoch), broadcast=False)
@@ -112,6 +127,8 @@ def exact_sql(plan: Plan, reads: EpochReads, epoch: int, predicate: str | None =
             return _exact_scan(plan, reads, epoch) + (f" WHERE {predicate}" if predicate else "")
         case UnionAll():
             return _union_all_of([exact_sql(child, reads, epoch) for child in plan.inputs])
+        case TemporalFilter():
+            return temporal.held(plan, exact_sql(plan.input, reads, epoch, predicate), reads.now_ms(Epoch(epoch)))
         case Select():
             first = exact_sql(plan.inputs[0], reads, epoch)
             return _walk(plan, 0, first, lambda i: exact_sql(plan.inputs[i], reads, epoch), broadcast=False)
@@ -172,6 +189,17 @@ def with_vnode(query: str, schema: RelationSchema, *, counting: bool = False) ->
 
 
 # ----------------------------------------------------------------------------------------------------
+
+
+def _through(plan: TemporalFilter, reads: EpochReads, *, broadcast: bool) -> list[str]:
+    """The changes of the input that the clock lets through, and the rows that it moves across a bound."""
+    old_ms, new_ms = reads.now_ms(reads.before), reads.now_ms(reads.after)
+    changes = changes_sql(plan.input, reads, broadcast=broadcast)
+    terms = [temporal.held(plan, changes, new_ms)] if changes is not None else []
+    if reads.crossing(plan) is not temporal.Crossing.NONE:
+        rows = weighted_sql(plan.input, reads, reads.before, temporal.crossed(plan, old_ms, new_ms))
+        terms.append(temporal.crossing_rows(plan, rows, old_ms, new_ms))
+    return terms
 
 
 def _scan(scan: Scan, view: str) -> str:

@@ -10,15 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
+from sqlglot import exp
 
 from seiche.metrics import EngineMetrics
-from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment
+from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment, physical_ms
+from seiche.plan.algebra import Plan, Scan, TemporalFilter, temporal_filters
 from seiche.plan.choice import USUAL_ONLY, Costs
 from seiche.query import Scope, is_local, local_rows, open_scope, to_arrow, to_arrow_within_limits
 from seiche.storage.changes import Changes, arrow_schema, consolidate
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
-from seiche.storage.versions import Versions
+from seiche.storage.versions import RelationVersion, Versions
+from seiche.stream.temporal import MOMENTS_MAX, Asked, Crossing, Horizons, Moments, micros
+from seiche.types import SqlType
 
 FAILED = "_failed"
 
@@ -54,6 +58,7 @@ class Runtime:
     reader: RelationReader
     writer: SegmentWriter
     limits: Limits
+    horizons: Horizons = field(default_factory=Horizons)
     metrics: EngineMetrics = field(default_factory=EngineMetrics)
     cores: int = 1  # tasks that Spark runs at a time
     tasks: int | None = None  # at most so many write a large result; None: as Spark sees fit
@@ -74,6 +79,46 @@ class Runtime:
         return all(each.table is not None for each in changes) and (
             sum(each.rows for each in changes) <= self.limits.inline_rows_max
         )
+
+    def crossing(self, plan: TemporalFilter, before: Epoch, old_ms: int, new_ms: int, *, ask: bool = True) -> Crossing:
+        """How many rows of a filter's input may cross its bounds between two times.
+
+        Without `ask` neither files are opened nor Spark is asked, and what is not known counts as many rows.
+        """
+        if old_ms == new_ms:
+            return Crossing.NONE
+        assert isinstance(plan.input, Scan)
+        version = self.versions.at(plan.input.relation, before)
+
+        def values(value: exp.Expr, low: int) -> Moments:
+            return self._moments(version, value, low)
+
+        asked = Asked(self.writer.remembered, self._moment)
+        if ask:
+            asked = replace(asked, greatest=self._greatest, values=values)
+        return self.horizons.crossing(plan, version, old_ms, new_ms, asked)
+
+    def _greatest(self, segment: Segment, column: str) -> int | None:
+        value = self.reader.greatest(segment, column)
+        return None if value is None else int(micros(pa.array([value]))[0])
+
+    def _moment(self, constant: str) -> int | None:
+        with self.scope() as scope:
+            value = f"unix_micros(cast({constant} as timestamp))"
+            found = to_arrow(scope.sql(f"SELECT {value} AS m FROM VALUES (1)"))["m"][0].as_py()
+        return None if found is None else int(found)
+
+    def _moments(self, version: RelationVersion, value: exp.Expr, low: int) -> Moments:
+        """The next moments of a relation's rows, in their order."""
+        text, type_ = value.sql("spark"), value.meta["sql_type"]
+        assert isinstance(type_, SqlType)
+        later = f"({text}) >= cast(timestamp_micros({low}) as {type_.spark})"
+        with self.scope() as scope:
+            rows = self.reader.weighted(version, scope.view, later)
+            moments = f"SELECT unix_micros(cast({text} as timestamp)) AS m FROM ({rows}) AS x"
+            found = to_arrow(scope.sql(f"{moments} ORDER BY m LIMIT {MOMENTS_MAX + 1}"))
+        listed: Moments = found["m"].to_numpy()
+        return listed
 
     def collect(self, frame: DataFrame) -> pa.Table | None:
         """The frame's rows on the driver, or None when they are more than the driver may hold."""
@@ -211,9 +256,26 @@ class EpochReads:
         self.after = after
         self.changes = changes
         self._views: dict[tuple[RelationId, Epoch, bool, str | None], str] = {}
+        self._crossings: list[tuple[TemporalFilter, Crossing]] = []
 
     def changed(self, relation: RelationId) -> Changes | None:
         return self.changes.get(relation)
+
+    def now_ms(self, epoch: Epoch) -> int:
+        """What now() says at an epoch."""
+        return physical_ms(epoch)
+
+    def crossing(self, plan: TemporalFilter) -> Crossing:
+        """How many rows the clock may move across a filter's bounds in this step."""
+        if all(each != plan for each, _ in self._crossings):
+            times = self.now_ms(self.before), self.now_ms(self.after)
+            self._crossings.append((plan, self.runtime.crossing(plan, self.before, *times)))
+        return next(found for each, found in self._crossings if each == plan)
+
+    def is_small(self, plan: Plan) -> bool:
+        """Whether few rows change, by what the inputs say and by the clock."""
+        few = all(self.crossing(each) is not Crossing.MANY for each in temporal_filters(plan))
+        return few and self.runtime.is_small(*self.changes.values())
 
     def weighted(self, relation: RelationId, epoch: Epoch, predicate: str | None = None) -> str:
         """The relation at an epoch, weighted, as something to select from."""

@@ -2,7 +2,8 @@
 
 Every row that is not stored comes after the last stored one. So among the stored and the changed rows, those that come
 no later than the old last one are the first of all; when there are enough of them the input need not be read. That
-fails only when more stored rows leave than others take their places, and the input is sorted anew then.
+fails only when more stored rows leave than others take their places, and the input is sorted anew then. WITH TIES rows
+that are equal to the last stored one are stored too, so all others come after it for sure.
 
 An offset counts from the first row, which is not stored here: the input of such a node is a TopN itself, and is read.
 """
@@ -50,6 +51,11 @@ def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
 def _first(plan: TopN, reads: EpochReads) -> str:
     names = _list(field.name for field in plan.fields)
     rows = f"SELECT {names}, `{OP}` FROM ({exact_sql(plan.input, reads, reads.after)})"
+    if plan.ties and plan.offset:  # the input ends with the rows that are equal to its last
+        return f"{rows} ORDER BY {_order(plan)} OFFSET {plan.offset}"
+    if plan.ties:
+        ranked = f"SELECT *, rank() OVER (ORDER BY {_order(plan, by_key=False)}) AS `_tie` FROM ({rows})"
+        return f"SELECT {names}, `{OP}` FROM ({ranked}) WHERE `_tie` <= {plan.limit}"
     offset = f" OFFSET {plan.offset}" if plan.offset else ""
     return f"{rows} ORDER BY {_order(plan)} LIMIT {plan.limit}{offset}"
 
@@ -67,32 +73,38 @@ def _candidates(fragment: Fragment, plan: TopN, reads: EpochReads, changes: str)
         " HAVING sum(`_was`) > 0 OR sum(`_is`) > 0"
     )
     vnode = f"{vnode_sql(fragment.schema.key)} AS `{VNODE}`"
-    return f"SELECT {names}, {vnode}, `_was`, `_is` FROM ({net}) ORDER BY {_order(plan)}"
+    tie = f", dense_rank() OVER (ORDER BY {_order(plan, by_key=False)}) AS `_tie`" if plan.ties else ""
+    return f"SELECT {names}, {vnode}, `_was`, `_is`{tie} FROM ({net}) ORDER BY {_order(plan)}"
 
 
 def _decided(candidates: pa.Table, limit: int) -> pa.Table | None:
     """The changes of the first rows; None when the candidates do not tell."""
     was = candidates["_was"].to_numpy(zero_copy_only=False).astype(bool)
     alive = candidates["_is"].to_numpy(zero_copy_only=False).astype(bool)
+    tied = "_tie" in candidates.column_names
+    place = candidates["_tie"].to_numpy() if tied else np.arange(len(was))  # the same for rows that stay together
     stored = int(was.sum())
     if stored and stored >= limit:  # there may be rows that are neither stored nor changed
-        last = int(np.flatnonzero(was)[-1])
-        if int(alive[: last + 1].sum()) < limit:
+        last = place[was].max()
+        if int(alive[place <= last].sum()) < limit:
             return None
-    now = np.zeros(len(was), bool)
-    now[np.flatnonzero(alive)[:limit]] = True
+    now = alive.copy()
+    if limit == 0:
+        now[:] = False
+    elif int(alive.sum()) > limit:
+        now &= place <= place[np.flatnonzero(alive)[limit - 1]]
     changed = was != now
     signs = np.where(now, 1, -1).astype(np.int8)
-    rows = candidates.drop_columns(["_was", "_is"]).append_column(OP, pa.array(signs))
+    rows = candidates.drop_columns(["_was", "_is", *(["_tie"] if tied else [])]).append_column(OP, pa.array(signs))
     return rows.filter(pa.array(changed))
 
 
-def _order(plan: TopN) -> str:
+def _order(plan: TopN, *, by_key: bool = True) -> str:
     parts = [
         f"`{each.name}` {'DESC' if each.descending else 'ASC'} NULLS {'FIRST' if each.nulls_first else 'LAST'}"
         for each in plan.order
     ]
-    return ", ".join([*parts, *(f"`{name}` ASC NULLS FIRST" for name in plan.key)])
+    return ", ".join([*parts, *(f"`{name}` ASC NULLS FIRST" for name in plan.key if by_key)])
 
 
 def _list(names: object) -> str:

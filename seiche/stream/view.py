@@ -13,13 +13,14 @@ from seiche.epoch.graph import Changes as AnyChanges
 from seiche.epoch.graph import Outcome, Request
 from seiche.errors import InvariantError
 from seiche.model import Epoch, JobId, RelationId, physical_ms
-from seiche.plan.algebra import Recompute
+from seiche.plan.algebra import Recompute, follows_clock, temporal_filters
 from seiche.plan.choice import choose
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
 from seiche.stream import fragment as fragments_
 from seiche.stream.history import History, counts_of
 from seiche.stream.runtime import Failures, Runtime
+from seiche.stream.temporal import Crossing
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +43,22 @@ class ViewJob:
     def outputs(self) -> frozenset[RelationId]:
         return frozenset(each.relation for each in self.fragments)
 
+    @property
+    def follows_clock(self) -> bool:
+        return any(follows_clock(each.plan) for each in self.fragments)
+
     def wants(self, barrier: Barrier) -> bool:
-        return any(isinstance(each.plan, Recompute) and each.plan.time_driven for each in self.fragments)
+        """Whether the clock alone may change the view. A filter by the clock is asked without opening a file."""
+        return any(self._is_due(each, barrier.previous, barrier.epoch, ask=False) for each in self.fragments)
+
+    def _is_due(self, fragment: Fragment, before: Epoch, after: Epoch, *, ask: bool) -> bool:
+        if isinstance(fragment.plan, Recompute):
+            return fragment.plan.time_driven
+        times = physical_ms(before), physical_ms(after)
+        return any(
+            self.runtime.crossing(each, before, *times, ask=ask) is not Crossing.NONE
+            for each in temporal_filters(fragment.plan)
+        )
 
     def run(self, barrier: Barrier, inputs: Mapping[RelationId, AnyChanges], requests: Sequence[Request]) -> Outcome:
         if requests:
@@ -80,8 +95,7 @@ class ViewJob:
         mine: dict[RelationId, Changes] = {}
         for number, each in enumerate(self.fragments, 1):
             relevant = {relation: known[relation] for relation in each.inputs if relation in known}
-            time_driven = isinstance(each.plan, Recompute) and each.plan.time_driven
-            if not relevant and not time_driven:
+            if not relevant and not self._is_due(each, before, after, ask=True):
                 continue
             counts = counts_of(each, self.runtime, before, after, relevant)
             choice = choose(each.plan, counts, self.runtime.costs)

@@ -42,6 +42,9 @@ VIEWS = {
     "ranking": "SELECT name, rank() OVER (ORDER BY tons DESC) AS place FROM ships",
     "idle_names": "SELECT name FROM ships EXCEPT SELECT quay FROM berths",
     "todays_calls": "SELECT name, at FROM calls WHERE at > now() - INTERVAL '1 day'",
+    "met_ships": "SELECT at, s.name FROM arrivals LEFT JOIN ships FOR SYSTEM_TIME AS OF PROCTIME() s ON s.id = ship",
+    "seen_ships": "SELECT name, proctime() AS seen FROM ships",
+    "before_it": "SELECT a.ship, b.ship AS b FROM arrivals a ASOF JOIN arrivals b ON a.berth = b.berth AND a.at > b.at",
 }
 
 

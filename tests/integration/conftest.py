@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import seiche
+from tests.servers import HarbourServer, running_server
 from tests.sparks import shared_spark
 
 Open = Callable[..., seiche.Engine]
@@ -17,6 +18,13 @@ Open = Callable[..., seiche.Engine]
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     yield from shared_spark("integration tests", tmp_path_factory.mktemp("warehouse"))
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HarbourServer]:
+    """A server in a process of its own, for all tests that talk to one. Each has tables of its own."""
+    with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 @pytest.fixture

@@ -83,8 +83,8 @@ def until(condition: Callable[[], object], seconds: float = 30) -> None:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of about a hundred rows, whatever time they take."""
-    for name, value in (("FIRST_ROWS", 50), ("AT_ONCE_ROWS", 50), ("LEAST_ROWS", 100), ("TARGET_SECONDS", 0.0)):
+    """Steps of less than a hundred rows, whatever time they take."""
+    for name, value in (("FIRST_ROWS", 20), ("AT_ONCE_ROWS", 20), ("LEAST_ROWS", 60), ("TARGET_SECONDS", 0.0)):
         monkeypatch.setattr(StepSizer, name, value)
 
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import asyncpg
 import psycopg
@@ -24,59 +19,18 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from seiche.cli.main import main
+from tests.servers import HarbourServer
 
 pytestmark = pytest.mark.spark
-START_SECONDS = 120
-
-
-class ServerProcess:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.log = folder.parent / "server.log"
-        self.port = 0
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "seiche.cli.main", "start", "--data-dir", str(self.folder), "--port", "0"]
-        command += ["--master", "local[2]", "--set", "driver_memory=1g"]
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        found = re.search(r"-p (\d+)", line)
-        assert found is not None, self.log.read_text()
-        self.port = int(found[1])
-
-    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        assert self.process is not None and self.process.stdout is not None
-        self.process.send_signal(number)
-        code = self.process.wait(timeout=60)
-        self.process.stdout.close()
-        return code
-
-    def connect(self, **more: object) -> psycopg.Connection[tuple[object, ...]]:
-        given = {"host": "127.0.0.1", "port": self.port, "dbname": "dev", "user": "root", "autocommit": True, **more}
-        return psycopg.connect(**given)  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path_factory.mktemp("wire") / "harbour")
-    server.start()
-    try:
-        yield server
-    finally:
-        with suppress(ProcessLookupError):
-            server.end()
 
 
 @pytest.fixture
-def connection(server: ServerProcess) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+def connection(server: HarbourServer) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     with server.connect() as connection:
         yield connection
 
 
-def test_writes_of_a_transaction_appear_together_at_its_commit(server: ServerProcess) -> None:
+def test_writes_of_a_transaction_appear_together_at_its_commit(server: HarbourServer) -> None:
     with server.connect() as other, server.connect(autocommit=False) as mine:
         other.execute("CREATE TABLE berths (name varchar PRIMARY KEY, depth int)")
         other.execute("CREATE TABLE moves (berth varchar, ship int)")
@@ -93,7 +47,7 @@ def test_writes_of_a_transaction_appear_together_at_its_commit(server: ServerPro
         assert other.execute("SELECT * FROM totals").fetchall() == [("north", 1)]
 
 
-def test_a_rolled_back_transaction_leaves_nothing(server: ServerProcess) -> None:
+def test_a_rolled_back_transaction_leaves_nothing(server: HarbourServer) -> None:
     with server.connect(autocommit=False) as connection:
         connection.execute("CREATE TABLE tides (at int PRIMARY KEY, height int)")
         connection.commit()
@@ -106,7 +60,7 @@ def test_a_rolled_back_transaction_leaves_nothing(server: ServerProcess) -> None
         assert connection.execute("SELECT count(*) FROM tides").fetchone() == (0,)
 
 
-def test_reads_of_a_transaction_see_one_epoch(server: ServerProcess) -> None:
+def test_reads_of_a_transaction_see_one_epoch(server: HarbourServer) -> None:
     with server.connect() as other, server.connect(autocommit=False) as mine:
         other.execute("CREATE TABLE buoys (id int PRIMARY KEY)")
         other.execute("INSERT INTO buoys VALUES (1)")
@@ -117,7 +71,7 @@ def test_reads_of_a_transaction_see_one_epoch(server: ServerProcess) -> None:
         assert mine.execute("SELECT count(*) FROM buoys").fetchone() == (2,)
 
 
-def test_the_second_of_two_transactions_that_change_a_row_fails(server: ServerProcess) -> None:
+def test_the_second_of_two_transactions_that_change_a_row_fails(server: HarbourServer) -> None:
     with server.connect(autocommit=False) as first, server.connect(autocommit=False) as second:
         first.execute("CREATE TABLE cranes (id int PRIMARY KEY, load int)")
         first.execute("INSERT INTO cranes VALUES (1, 10), (2, 10)")
@@ -161,7 +115,7 @@ def test_every_type_survives_binary_copy_and_comes_back_in_both_formats(
             assert cursor.execute("SELECT * FROM cargo").fetchall() == [row] * 4
 
 
-def test_asyncpg_prepares_fetches_and_uses_cursors(server: ServerProcess) -> None:
+def test_asyncpg_prepares_fetches_and_uses_cursors(server: HarbourServer) -> None:
     async def talk() -> None:
         link = await asyncpg.connect(host="127.0.0.1", port=server.port, user="root", database="dev", ssl=False)
         await link.execute("CREATE TABLE pilots (id bigint PRIMARY KEY, name varchar)")
@@ -179,7 +133,7 @@ def test_asyncpg_prepares_fetches_and_uses_cursors(server: ServerProcess) -> Non
     asyncio.run(talk())
 
 
-def test_sqlalchemy_maps_objects(server: ServerProcess) -> None:
+def test_sqlalchemy_maps_objects(server: HarbourServer) -> None:
     class Base(orm.DeclarativeBase):
         pass
 
@@ -200,7 +154,7 @@ def test_sqlalchemy_maps_objects(server: ServerProcess) -> None:
     engine.dispose()
 
 
-def test_psycopg2_takes_rows_from_a_named_cursor(server: ServerProcess) -> None:
+def test_psycopg2_takes_rows_from_a_named_cursor(server: HarbourServer) -> None:
     link = psycopg2.connect(host="127.0.0.1", port=server.port, dbname="dev", user="root")
     with link.cursor("gulls") as cursor:
         cursor.itersize = 40
@@ -209,7 +163,7 @@ def test_psycopg2_takes_rows_from_a_named_cursor(server: ServerProcess) -> None:
     link.close()
 
 
-def test_a_cancel_request_stops_the_spark_job(server: ServerProcess) -> None:
+def test_a_cancel_request_stops_the_spark_job(server: HarbourServer) -> None:
     with server.connect() as connection:
         threading.Timer(1.5, connection.cancel_safe).start()
         started = time.monotonic()
@@ -229,7 +183,7 @@ def test_a_statement_stops_at_its_timeout(connection: psycopg.Connection[tuple[o
         )
 
 
-def test_a_large_result_streams_through_scratch_files(server: ServerProcess) -> None:
+def test_a_large_result_streams_through_scratch_files(server: HarbourServer) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         connection.execute("ALTER SYSTEM SET inline_bytes_max = 1000000")
         total = sum(row[0] for row in cursor.stream("SELECT g FROM generate_series(1, 300000) g ORDER BY g"))  # type: ignore[misc]
@@ -238,7 +192,7 @@ def test_a_large_result_streams_through_scratch_files(server: ServerProcess) -> 
     assert not list((server.folder / "scratch").glob("result-*"))
 
 
-def test_the_shell_talks_to_the_running_server(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_shell_talks_to_the_running_server(server: HarbourServer, capsys: pytest.CaptureFixture[str]) -> None:
     folder = ["--data-dir", str(server.folder)]
     assert main(["sql", *folder, "-c", "SELECT 1 AS one, 2.50 AS n, 'x' AS t; SELEC"]) == 1
     shown = capsys.readouterr()
@@ -248,7 +202,7 @@ def test_the_shell_talks_to_the_running_server(server: ServerProcess, capsys: py
     assert str(server.port) in capsys.readouterr().out
 
 
-def test_psql_runs_a_script(server: ServerProcess) -> None:
+def test_psql_runs_a_script(server: HarbourServer) -> None:
     script = (
         "BEGIN; DECLARE c CURSOR FOR SELECT * FROM generate_series(1, 3); FETCH 2 FROM c; COMMIT;\nSHOW timezone;\n"
     )
@@ -259,16 +213,16 @@ def test_psql_runs_a_script(server: ServerProcess) -> None:
     assert (done.stdout.splitlines(), done.stderr) == (["1", "2", "UTC"], "")
 
 
-def test_what_was_acknowledged_is_there_after_a_kill_and_a_restart(server: ServerProcess) -> None:
+def test_what_was_acknowledged_is_there_after_a_kill_and_a_restart(server: HarbourServer) -> None:
     with server.connect() as connection:
         connection.execute("CREATE TABLE beacons (id int PRIMARY KEY)")
         connection.execute("INSERT INTO beacons VALUES (1)")
-    server.end(signal.SIGKILL)
+    server.kill()
     assert main(["status", "--data-dir", str(server.folder)]) == 1
     server.start()
     with server.connect() as connection:
         assert connection.execute("SELECT * FROM beacons").fetchall() == [(1,)]
-    assert server.end() == 0
+    assert server.stop() == 0
     assert not (server.folder / "server.json").exists()
     server.start()
     assert os.path.exists(server.folder / "server.json")

@@ -1,8 +1,11 @@
-"""Every file below this folder, through the engine, and through a real PostgreSQL.
+"""Every file below this folder, through a server's wire, plain and with kills, and through a real PostgreSQL.
 
 PostgreSQL keeps the files honest: what they expect is what another database answers, not what ours happened to say.
 Its materialized views do not follow their tables, so there they are plain views. What is Seiche's own stands under
 `onlyif seiche`, or in a file that ends at once elsewhere.
+
+The server is a process of its own. In runs with kills it is killed with -9 around each CREATE and DROP; every answer
+has to be the one that the file expects all the same. A kill takes ten seconds, so all but one of them are long tests.
 
 SEICHE_TEST_SLT names other files or folders to run instead.
 """
@@ -11,29 +14,36 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import seiche
 from seiche.cli.slt.answers import Answered, Refused
 from seiche.cli.slt.command import find_files, report_text
+from seiche.cli.slt.kills import KilledTarget
 from seiche.cli.slt.runner import Options, run_file
-from seiche.cli.slt.targets import Connection, EngineTarget, Thing
+from seiche.cli.slt.servers import ServerProcess
+from seiche.cli.slt.targets import Connection, Thing
 from seiche.cli.slt.wire import WireTarget
 from tests.integration.postgres import temporary_server
+from tests.servers import running_server
 
 FOLDER = Path(__file__).parent
 FILES = find_files(os.environ.get("SEICHE_TEST_SLT", str(FOLDER)).split(os.pathsep))
 OPTIONS = Options(keep_going=True)
 
 
+KILLED_SHORT = FOLDER / "session" / "flush.slt"
+
+
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineTarget]:
-    folder = tmp_path_factory.mktemp("slt")
-    with seiche.connect(folder, master="local[2]", driver_memory="2g", shuffle_partitions=2) as database:
-        yield EngineTarget(database)
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with running_server(tmp_path_factory.mktemp("slt"), "shuffle_partitions=2", driver_memory="2g") as running:
+        yield running
 
 
 class PlainViews:
@@ -84,9 +94,33 @@ def test_postgres_answers_as_the_file_says(file: Path, postgres: PlainViews) -> 
     assert report.ok, report_text(report)
 
 
+@pytest.fixture
+def wire(server: ServerProcess) -> Iterator[WireTarget]:
+    with closing(WireTarget(server.address)) as target:
+        yield target
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("file", FILES, ids=_name)
-def test_the_engine_answers_as_the_file_says(file: Path, engine: EngineTarget) -> None:
-    report = run_file(file, engine, OPTIONS)
+def test_the_server_answers_as_the_file_says(file: Path, wire: WireTarget) -> None:
+    report = run_file(file, wire, OPTIONS)
     assert report.ok, report_text(report)
     assert report.passed
+
+
+def _killed(path: Path) -> object:
+    marks = [pytest.mark.spark, *([] if path == KILLED_SHORT else [pytest.mark.long])]
+    return pytest.param(path, marks=marks, id=_name(path))
+
+
+DEFINING = [path for path in FILES if re.search(r"^(CREATE|DROP)\b", path.read_text(), re.MULTILINE | re.IGNORECASE)]
+
+
+@pytest.mark.parametrize("file", map(_killed, DEFINING))
+def test_the_server_answers_so_also_when_it_is_killed_around_each_create_and_drop(
+    file: Path, server: ServerProcess
+) -> None:
+    with closing(KilledTarget(server, seed=zlib.crc32(_name(file).encode()))) as target:
+        report = run_file(file, target, replace(OPTIONS, execute=target.execute))
+        assert report.ok, report_text(report)
+        assert target.kills

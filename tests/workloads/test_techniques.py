@@ -8,17 +8,11 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import nexmark_data, nexmark_queries, tpch_data, tpch_queries
-from seiche.errors import SeicheError
 from tests.workloads.techniques import Planner
 
 # By query: the reason codes of EXPLAIN.
 TPCH: dict[str, str] = {}
 NEXMARK: dict[str, str] = {}
-# Not bound yet.
-NOT_BOUND = {
-    "q12": "proctime(), and TUMBLE over a subquery",
-    "q13": "FOR SYSTEM_TIME AS OF PROCTIME()",
-}
 
 
 def nexmark(tail: str) -> Planner:
@@ -39,15 +33,5 @@ def test_the_tpch_queries_that_are_recomputed_are_those_listed() -> None:
 @pytest.mark.parametrize("tail", ["", " APPEND ONLY"], ids=["tables", "append-only tables"])
 def test_the_nexmark_queries_that_are_recomputed_are_those_listed(tail: str) -> None:
     planner = nexmark(tail)
-    queries = {name: query for name, query in nexmark_queries.QUERIES.items() if name not in NOT_BOUND}
-    found = {name: planner.recomputed(query) for name, query in queries.items()}
+    found = {name: planner.recomputed(query) for name, query in nexmark_queries.QUERIES.items()}
     assert {name: reason for name, reason in found.items() if reason} == NEXMARK
-
-
-def _fails(why: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(reason=why, raises=SeicheError, strict=True)
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=_fails(why)) for name, why in NOT_BOUND.items()])
-def test_every_nexmark_query_binds(name: str) -> None:
-    nexmark(" APPEND ONLY").recomputed(nexmark_queries.QUERIES[name])

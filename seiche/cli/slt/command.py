@@ -7,12 +7,12 @@ import glob
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from seiche.cli.slt.runner import Failure, FileReport, Options, run_file
+from seiche.cli.slt.runner import Execute, Failure, FileReport, Options, plainly, run_file
 from seiche.cli.slt.targets import EngineTarget, Target
 from seiche.config import Config
 from seiche.errors import InvalidParameter
@@ -35,14 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--port", metavar="NUMBER", type=int)
     group.add_argument("--user", metavar="NAME", default="root")
     group.add_argument("--dbname", metavar="NAME", default="dev")
+    group.add_argument("--server", action="store_true", help="start a server for the run, in a process of its own")
+    group.add_argument(
+        "--kills", action="store_true", help="kill that server with -9 around each CREATE and DROP, and retry"
+    )
+    group.add_argument("--seed", metavar="NUMBER", type=int, default=0, help="decides when the kills come (default: 0)")
 
 
 def run(arguments: argparse.Namespace, config: Config, connect: Connect, out: TextIO) -> int:
     files = find_files(arguments.files)
-    options = Options(frozenset(arguments.label), arguments.allow_system, arguments.keep_going)
     started = time.monotonic()
     reports = []
-    with _target(arguments, config, connect) as target:
+    with _target(arguments, config, connect) as (target, execute):
+        labels = frozenset(arguments.label)
+        options = Options(labels, arguments.allow_system, arguments.keep_going, execute=execute)
         for file in files:
             report = run_file(file, target, options)
             reports.append(report)
@@ -72,24 +78,55 @@ def find_files(names: Sequence[str]) -> list[Path]:
 
 
 @contextmanager
-def _target(arguments: argparse.Namespace, config: Config, connect: Connect) -> Iterator[Target]:
-    if arguments.host is not None or arguments.port is not None:
-        from psycopg.conninfo import make_conninfo
+def _target(arguments: argparse.Namespace, config: Config, connect: Connect) -> Iterator[tuple[Target, Execute]]:
+    """What the files run against, and how."""
+    address = arguments.host is not None or arguments.port is not None
+    if address and (arguments.server or arguments.kills):
+        raise InvalidParameter(
+            "a server of somebody else is neither started nor killed",
+            hint="Leave out --host and --port: the server is one of the run's own.",
+        )
+    if address:
+        from psycopg.conninfo import make_conninfo  # late, so that other commands answer at once
 
         from seiche.cli.slt.wire import WireTarget
 
         host, port = arguments.host or "127.0.0.1", arguments.port or 4566
-        server = WireTarget(make_conninfo(host=host, port=port, user=arguments.user, dbname=arguments.dbname))
-        try:
-            yield server
-        finally:
-            server.close()
+        given = make_conninfo(host=host, port=port, user=arguments.user, dbname=arguments.dbname)
+        with closing(WireTarget(given)) as target:
+            yield target, plainly
         return
     with tempfile.TemporaryDirectory(prefix="seiche-slt-") as folder:
         # Tests do not belong into the database that happens to lie in the current folder.
-        here = config if arguments.data_dir is not None else replace(config, data_dir=Path(folder))
-        with connect(config=here) as engine:
-            yield EngineTarget(engine)
+        here = config if arguments.data_dir is not None else replace(config, data_dir=Path(folder, "data"))
+        if arguments.server or arguments.kills:
+            with _own_server(Path(here.data_dir), arguments) as both:
+                yield both
+        else:
+            with connect(config=here) as engine:
+                yield EngineTarget(engine), plainly
+
+
+@contextmanager
+def _own_server(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[Target, Execute]]:
+    from seiche.cli.slt.kills import KilledTarget
+    from seiche.cli.slt.servers import ServerProcess
+    from seiche.cli.slt.wire import WireTarget
+
+    with ServerProcess(folder, _passed_on(arguments)) as server:
+        if arguments.kills:
+            with closing(KilledTarget(server, arguments.seed)) as killed:
+                yield killed, killed.execute
+        else:
+            with closing(WireTarget(server.address)) as target:
+                yield target, plainly
+
+
+def _passed_on(arguments: argparse.Namespace) -> list[str]:
+    """The settings of the command line, for a server in a process of its own. What the environment says it sees."""
+    given = {"--metadata": arguments.metadata, "--master": arguments.master, "--config": arguments.config}
+    options = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    return [*options, *(word for pair in arguments.settings for word in ("--set", pair))]
 
 
 # --- what is printed -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import assert_never
 
 from seiche.cli.slt import records
-from seiche.cli.slt.answers import IGNORE, Mismatch, Refused, Rules, compare
+from seiche.cli.slt.answers import IGNORE, Answered, Mismatch, Refused, Rules, compare
 from seiche.cli.slt.substitution import substitute
 from seiche.cli.slt.targets import Connection, Target
 from seiche.errors import SeicheError
@@ -48,13 +48,23 @@ class FileReport:
         return not self.failures and self.error is None
 
 
+Execute = Callable[[Connection, str, records.Expectation], Answered | Refused]
+
+
+def plainly(connection: Connection, sql: str, expect: records.Expectation) -> Answered | Refused:
+    return connection.run(sql)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
+    """`execute` runs the SQL of a record in its conversation; a target may want to do so in its own way."""
+
     labels: frozenset[str] = frozenset()
     allow_system: bool = False
     keep_going: bool = False
     sleep: Callable[[float], None] = time.sleep
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    execute: Execute = plainly
 
 
 def run_file(path: Path, target: Target, options: Options) -> FileReport:
@@ -152,7 +162,8 @@ class _Run:
                 sql = substitute(sql, self._variables())
             except SeicheError as error:
                 return Failure(record.place, sql, Mismatch("variables with values", error.message))
-        mismatch = compare(record.expect, self._connection(record.connection).run(sql), self._rules)
+        outcome = self._options.execute(self._connection(record.connection), sql, record.expect)
+        mismatch = compare(record.expect, outcome, self._rules)
         return Failure(record.place, sql, mismatch) if mismatch else None
 
     def _bind(self, record: records.Let) -> Mismatch | None:

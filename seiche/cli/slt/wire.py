@@ -5,6 +5,8 @@ Nothing here is of one server: what a file left behind is found in `pg_catalog`,
 
 from __future__ import annotations
 
+import select
+import time
 from collections.abc import Iterable
 
 import psycopg
@@ -22,6 +24,14 @@ SELECT c.relkind, n.nspname, c.relname
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm')
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'rw_catalog', 'pg_toast')
+"""
+# What PostgreSQL has no word for is a table in its catalogs.
+_OBJECTS = """
+SELECT upper(r.relation_type), s.name, r.name
+FROM rw_catalog.rw_relations r JOIN rw_catalog.rw_schemas s ON s.id = r.schema_id
+WHERE r.relation_type <> 'internal table'
+UNION ALL
+SELECT 'FUNCTION', s.name, f.name FROM rw_catalog.rw_functions f JOIN rw_catalog.rw_schemas s ON s.id = f.schema_id
 """
 _SCHEMAS = "SELECT nspname FROM pg_catalog.pg_namespace"
 _USERS = "SELECT rolname FROM pg_catalog.pg_roles"
@@ -44,7 +54,8 @@ class WireTarget:
             raise SurroundingsError("server cannot be reached", detail=str(cause).strip()) from cause
 
     def inventory(self) -> frozenset[Thing]:
-        found = {Thing(_KINDS[str(row[0])], quoted(str(row[1]), str(row[2]))) for row in self._expect(_RELATIONS)}
+        rows = self._expect(_OBJECTS if SEICHE_LABEL in self.labels else _RELATIONS)
+        found = {Thing(_KINDS.get(str(row[0]), str(row[0])), quoted(str(row[1]), str(row[2]))) for row in rows}
         found |= {Thing("SCHEMA", quoted(str(row[0]))) for row in self._expect(_SCHEMAS)}
         return frozenset(found | {Thing("USER", quoted(str(row[0]))) for row in self._expect(_USERS)})
 
@@ -69,7 +80,35 @@ class WireConnection:
 
     def run(self, sql: str) -> Answered | Refused:
         # libpq's own simple query: psycopg's cursors would use the extended protocol and convert values.
-        result = self._connection.pgconn.exec_(sql.encode())
+        try:
+            result = self._connection.pgconn.exec_(sql.encode())
+        except psycopg.OperationalError as cause:  # it was lost before, and that was told then
+            raise self._lost() from cause
+        return self._outcome(result)
+
+    def run_for(self, sql: str, seconds: float) -> Answered | Refused | None:
+        """The outcome if it comes in that time; else the statement is left to run and the connection is of no use."""
+        connection = self._connection.pgconn
+        connection.send_query(sql.encode())
+        deadline = time.monotonic() + seconds
+        last: pq.abc.PGresult | None = None
+        while True:
+            connection.flush()
+            while connection.is_busy():
+                left = deadline - time.monotonic()
+                if left <= 0 or not select.select([connection.socket], [], [], left)[0]:
+                    return None
+                connection.consume_input()
+            result = connection.get_result()
+            if result is None:
+                return Answered() if last is None else self._outcome(last)
+            last = result
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.pgconn.transaction_status != pq.TransactionStatus.IDLE
+
+    def _outcome(self, result: pq.abc.PGresult) -> Answered | Refused:
         match result.status:
             case pq.ExecStatus.TUPLES_OK:
                 rows = tuple(
@@ -85,14 +124,17 @@ class WireConnection:
     def close(self) -> None:
         self._connection.close()
 
+    def _lost(self) -> SurroundingsError:
+        return SurroundingsError(
+            "server closed the connection", detail=self._connection.pgconn.error_message.decode().strip()
+        )
+
     def _refused(self, result: pq.abc.PGresult) -> Refused:
         def part(field: pq.DiagnosticField) -> str | None:
             return _text(result.error_field(field))
 
         if self._connection.pgconn.status != pq.ConnStatus.OK:
-            raise SurroundingsError(
-                "server closed the connection", detail=self._connection.pgconn.error_message.decode()
-            )
+            raise self._lost()
         message = part(pq.DiagnosticField.MESSAGE_PRIMARY) or (_text(result.error_message) or "").strip()
         detail, hint = part(pq.DiagnosticField.MESSAGE_DETAIL), part(pq.DiagnosticField.MESSAGE_HINT)
         return Refused(message, part(pq.DiagnosticField.SQLSTATE) or "", detail, hint)

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seiche.catalog.access import Target, may
-from seiche.catalog.objects import Privilege, User
+from seiche.catalog.access import Target, may, may_grant
+from seiche.catalog.objects import ObjectKind, Privilege, User
 from seiche.errors import InvalidParameter, UndefinedObject
 from seiche.session.system.functions import BOOL, TEXT, function
 from seiche.session.system.state import Asking
+from seiche.sql.parse import parse_name
 
 
 def _allowed(asking: Asking, user: User, words: str, target: Target | None) -> bool | None:
     """Whether any of the privileges in `words` is held. What has no entry in the catalog is open to all readers."""
-    wanted = [word.strip().upper().removesuffix(" WITH GRANT OPTION") for word in words.split(",")]
+    wanted = [word.strip().upper() for word in words.split(",")]
     for word in wanted:
-        if word not in _KNOWN_WORDS:
+        if word.removesuffix(_OPTION) not in _KNOWN_WORDS:
             raise InvalidParameter(f'unrecognized privilege type: "{word}"')
     if target is None:
         return any(word in ("SELECT", "USAGE", "EXECUTE") for word in wanted)
-    return any(may(asking.catalog, user, Privilege(word), target) for word in wanted if word in _OURS) or (
-        user.superuser or target.owner == user.name
-    )
+    if user.superuser or target.owner == user.name:
+        return True
+    return any(_holds(asking, user, word, target) for word in wanted if word.removesuffix(_OPTION) in _OURS)
+
+
+def _holds(asking: Asking, user: User, word: str, target: Target) -> bool:
+    held = may_grant if word.endswith(_OPTION) else may
+    return held(asking.catalog, user, Privilege(word.removesuffix(_OPTION)), target)
+
+
+_OPTION = " WITH GRANT OPTION"
 
 
 _OURS = {it.value for it in Privilege}
@@ -48,7 +57,11 @@ def _on_database(asking: Asking, user: User, database: str, words: str) -> bool 
 
 
 def _on_function(asking: Asking, user: User, name: str, words: str) -> bool | None:
-    return _allowed(asking, user, words, asking.object_at(int(name)) if name.isdecimal() else None)
+    if name.isdecimal():
+        return _allowed(asking, user, words, asking.object_at(int(name)))
+    parts = parse_name(name.partition("(")[0]).parts
+    found = asking.catalog.try_find(parts, search_path=asking.search_path, kinds=(ObjectKind.FUNCTION,))
+    return _allowed(asking, user, words, found)  # what users did not make is SQL's own, and open to all
 
 
 def _on_anything(asking: Asking, user: User, name: str, words: str) -> bool | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from seiche.errors import nearest
+from seiche.errors import SyntaxError_, nearest
 from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
+    AlterDefaultPrivileges,
     AlterUser,
     CreateUser,
     Grant,
     GrantTarget,
     ObjectKind,
+    ObjectName,
     Revoke,
 )
 
@@ -64,6 +67,12 @@ def _options(cursor: Cursor) -> tuple[tuple[str, ...], str | None, bool]:
         elif cursor.accept("password") or cursor.accept("encrypted", "password"):
             password = None if cursor.accept("null") else cursor.string()
             sets_password = True
+        elif quoted:
+            raise SyntaxError_(
+                f'unexpected user option: "{word}"',
+                hint=nearest(word.lower(), (*_FLAGS, "password")),
+                position=cursor.position(),
+            )
         else:
             known = nearest(word.lower(), (*_FLAGS, "password"))
             raise cursor.error(hint=" ".join(filter(None, (f"{word} is an unexpected user option.", known))))
@@ -75,9 +84,9 @@ def grant(cursor: Cursor) -> Grant:
     cursor.expect("on")
     target = _target(cursor)
     cursor.expect("to")
-    users = cursor.comma_separated(lambda: _user(cursor))
-    grant_option = cursor.accept("with", "grant", "option")
-    return Grant(privileges, target, users, grant_option, _granted_by(cursor))
+    users = cursor.comma_separated(lambda: _grantee(cursor))
+    option = cursor.accept("with", "grant", "option")
+    return Grant(privileges, target, users, option, _granted_by(cursor))
 
 
 def revoke(cursor: Cursor) -> Revoke:
@@ -86,12 +95,39 @@ def revoke(cursor: Cursor) -> Revoke:
     cursor.expect("on")
     target = _target(cursor)
     cursor.expect("from")
-    users = cursor.comma_separated(lambda: _user(cursor))
+    users = cursor.comma_separated(lambda: _grantee(cursor))
     granted_by = _granted_by(cursor)
     cascade = cursor.accept("cascade")
     if not cascade:
         cursor.accept("restrict")
     return Revoke(privileges, target, users, option_only, cascade, granted_by)
+
+
+def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
+    owners: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    if cursor.accept("for", "user") or cursor.accept("for", "role"):
+        owners = cursor.comma_separated(lambda: cursor.user_name())
+    if cursor.accept("in", "schema"):
+        schemas = cursor.comma_separated(lambda: cursor.object_name().name)
+    revokes = not cursor.accept("grant")
+    option = False
+    if revokes:
+        cursor.expect("revoke")
+        option = cursor.accept("grant", "option", "for")
+    privileges = _privileges(cursor)
+    cursor.expect("on")
+    position = cursor.position()
+    kind = ObjectKind.SCHEMA if cursor.accept("schemas") else _plural(cursor)
+    if kind is ObjectKind.SCHEMA and schemas:
+        raise SyntaxError_("cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS", position=position)
+    cursor.expect("from" if revokes else "to")
+    users = cursor.comma_separated(lambda: _grantee(cursor))
+    if revokes:
+        cursor.accept("cascade") or cursor.accept("restrict")
+    else:
+        option = cursor.accept("with", "grant", "option")
+    return AlterDefaultPrivileges(privileges, kind, users, owners, schemas, revokes, option)
 
 
 def _granted_by(cursor: Cursor) -> str | None:
@@ -120,21 +156,38 @@ def _privileges(cursor: Cursor) -> tuple[str, ...]:
 
 def _target(cursor: Cursor) -> GrantTarget:
     if cursor.accept("all"):
-        for words, kind in _PLURALS.items():
-            if cursor.accept(*words):
-                cursor.expect("in", "schema")
-                return GrantTarget(kind, cursor.comma_separated(cursor.object_name), True, True)
-        raise cursor.error(hint=nearest(cursor.word(), (words[-1] for words in _PLURALS)))
+        kind = _plural(cursor)
+        cursor.expect("in", "schema")
+        return GrantTarget(kind, cursor.comma_separated(cursor.object_name), True, True)
     kind, explicit = ObjectKind.TABLE, False
     for each in ObjectKind:
         if cursor.accept(*each.value.split()):
             kind, explicit = each, True
             break
-    return GrantTarget(kind, cursor.comma_separated(cursor.object_name), False, explicit)
+    return GrantTarget(kind, cursor.comma_separated(lambda: named(cursor, kind)), False, explicit)
 
 
-def _user(cursor: Cursor) -> str:
-    if cursor.sees("public"):
-        raise cursor.unsupported("PUBLIC", hint="Name the users.")
+def _plural(cursor: Cursor) -> ObjectKind:
+    for words, kind in _PLURALS.items():
+        if cursor.accept(*words):
+            return kind
+    raise cursor.error(hint=nearest(cursor.word(), (words[-1] for words in _PLURALS)))
+
+
+def named(cursor: Cursor, kind: ObjectKind) -> ObjectName:
+    """A name. A user's may be `user`; a function's may have the types of its parameters: only one has the name."""
+    if kind is ObjectKind.USER:
+        return ObjectName((cursor.user_name(),))
+    name = cursor.object_name()
+    if kind is ObjectKind.FUNCTION and cursor.accept_symbol(TokenType.L_PAREN):
+        while not cursor.accept_symbol(TokenType.R_PAREN):
+            read_type(cursor)
+            if not cursor.accept_symbol(TokenType.COMMA) and not cursor.sees_symbol(TokenType.R_PAREN):
+                raise cursor.error()
+    return name
+
+
+def _grantee(cursor: Cursor) -> str:
+    """A user, or `public` for everybody, which no user is called."""
     cursor.accept("group")
     return cursor.user_name()

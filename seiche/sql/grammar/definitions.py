@@ -5,13 +5,12 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from seiche.errors import FeatureNotSupported, SyntaxError_, nearest
-from seiche.sql.grammar.access import alter_user, create_user
+from seiche.sql.grammar.access import alter_default_privileges, alter_user, create_user, named
 from seiche.sql.grammar.create_function import create_function
 from seiche.sql.grammar.create_table import create_table
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.jobs import alter_relation
 from seiche.sql.grammar.subscriptions import create_subscription
-from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
     AlterOwner,
     AlterSystemSet,
@@ -171,24 +170,11 @@ def _index_column(cursor: Cursor) -> IndexColumn:
 def drop(cursor: Cursor) -> Drop:
     kind = cursor.kind()
     if_exists = cursor.accept("if", "exists")
-    names = cursor.comma_separated(lambda: _dropped_name(cursor, kind))
+    names = cursor.comma_separated(lambda: named(cursor, kind))
     cascade = cursor.accept("cascade")
     if not cascade:
         cursor.accept("restrict")
     return Drop(kind, names, if_exists, cascade)
-
-
-def _dropped_name(cursor: Cursor, kind: ObjectKind) -> ObjectName:
-    """A function may be named with the types of its parameters; there is only one of a name."""
-    if kind is ObjectKind.USER:
-        return ObjectName((cursor.user_name(),))
-    name = cursor.object_name()
-    if kind is ObjectKind.FUNCTION and cursor.accept_symbol(TokenType.L_PAREN):
-        while not cursor.accept_symbol(TokenType.R_PAREN):
-            read_type(cursor)
-            if not cursor.accept_symbol(TokenType.COMMA) and not cursor.sees_symbol(TokenType.R_PAREN):
-                raise cursor.error()
-    return name
 
 
 def alter(cursor: Cursor) -> Statement:
@@ -196,6 +182,8 @@ def alter(cursor: Cursor) -> Statement:
         cursor.expect("set")
         name = ".".join(cursor.object_name().parts)
         return AlterSystemSet(name, cursor.setting())
+    if cursor.accept("default", "privileges"):
+        return alter_default_privileges(cursor)
     position = cursor.position()
     kind = cursor.kind()
     if kind is ObjectKind.USER:

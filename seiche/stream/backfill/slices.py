@@ -244,6 +244,9 @@ class GrowingReads(EpochReads):
             self._names[name] = self.scope.view(self._frames[relation])
         return self._names[name]
 
+    def now_ms(self, epoch: Epoch) -> int:
+        return super().now_ms(self._epoch_of(epoch))
+
     def _epoch_of(self, epoch: Epoch) -> Epoch:
         return epoch if self._pinned is None else self._pinned
 

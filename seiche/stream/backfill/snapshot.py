@@ -208,6 +208,7 @@ class SnapshotBackfill:
         most = self._sizer.rows if self._around.load.busy else self._sizer.at_once_rows
         if fresh and not limited and sum(map(self._estimate, inputs)) <= most:
             self._wait_while_paused()
+            self._make_room()
             self._build_at_once()
             return
         if not self.state.counts:
@@ -369,19 +370,19 @@ class SnapshotBackfill:
         target = self._runtime.versions.committed_epoch
         with self._around.trash.reading():
             replayed = self.replay(target)
-        if replayed:
+        if replayed or self.job.follows_clock:
             self._commit(replace(self.state, as_of=target))
         return replayed
 
     def replay(self, target: Epoch) -> bool:
-        """Stages the view's changes from where it stands up to `target`."""
+        """Stages the view's changes from where it stands up to `target`; whether an input had any."""
         start = self._as_of()
         found = {
             relation: changes
             for relation in self.job.inputs
             if (changes := self._runtime.changes_between(relation, start, target)) is not None
         }
-        if found:
+        if found or (self.job.follows_clock and start < target):
             rows = sum(changes.rows for changes in found.values())
             self._runtime.metrics.backfill_upstream_rows.add(rows, relation=self.job.name, fate="passed")
             self.job.advance(start, target, found, Failures())

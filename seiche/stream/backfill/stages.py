@@ -21,7 +21,7 @@ from enum import Enum
 
 from seiche.errors import InvalidDefinition, InvalidParameter
 from seiche.model import RelationId
-from seiche.plan.algebra import Aggregate, Plan, Scan, Select, UnionAll, scans
+from seiche.plan.algebra import Aggregate, Plan, Scan, Select, TemporalFilter, UnionAll, scans
 from seiche.plan.fragments import Fragment
 
 
@@ -75,6 +75,8 @@ def _driven(plan: Plan, own: set[RelationId], rows: Callable[[RelationId], int])
     match plan:
         case Scan():
             return None if plan.relation in own else [plan.relation]
+        case TemporalFilter():
+            return _driven(plan.input, own, rows)
         case UnionAll():
             branches = [_driven(child, own, rows) for child in plan.inputs]
             if any(branch is None for branch in branches):
@@ -91,7 +93,7 @@ def _driven(plan: Plan, own: set[RelationId], rows: Callable[[RelationId], int])
 
 def _linear(plan: Plan) -> bool:
     match plan:
-        case Scan():
+        case Scan() | TemporalFilter():
             return True
         case Select() | UnionAll():
             return all(_linear(child) for child in plan.inputs)

@@ -168,7 +168,7 @@ class MetadataStoreContract:
         command = [sys.executable, "-c", script, address]
         started = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
         answers = [process.communicate(timeout=60)[0].split() for process in started]
-        assert sorted(answers) == [["100", "2"], ["101", "2"], ["102", "2"]]
+        assert sorted(answers) == [["100", "3"], ["101", "3"], ["102", "3"]]
 
     def test_a_database_of_a_newer_version_is_refused_and_left_alone(
         self, store: MetadataStore, open_store: Callable[[], MetadataStore]

@@ -199,7 +199,7 @@ def test_schemas_databases_and_users_in_use_cannot_be_dropped(harbour: Catalog) 
         harbour.without_database("dev")
     with pytest.raises(DependentObjects, match='user "root" cannot be dropped'):
         harbour.without_user("root")
-    assert [user.name for user in harbour.without_user("postgres").users] == ["root"]
+    assert [user.name for user in harbour.without_user("postgres").users] == ["root", "rwadmin"]
 
 
 # Dropping

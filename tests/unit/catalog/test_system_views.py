@@ -73,7 +73,8 @@ def test_columns_show_type_key_and_position() -> None:
 def test_dependencies_parameters_users_schemas_and_events_are_listed() -> None:
     assert shown("rw_depend") == [{"objid": BUSY, "refobjid": SHIPS}, {"objid": BUSY, "refobjid": ARRIVALS}]
     assert [row["name"] for row in shown("rw_system_parameters")] == ["barrier_interval_ms", "checkpoint_frequency"]
-    assert [(row["name"], row["is_super"]) for row in shown("rw_users")] == [("root", True), ("postgres", True)]
+    users = [(row["name"], row["is_super"]) for row in shown("rw_users")]
+    assert users == [("root", True), ("postgres", True), ("rwadmin", True)]
     assert shown("rw_schemas") == [{"id": 2, "name": "public", "owner": 3, "acl": []}]
     (event,) = shown("rw_event_logs")
     assert event["timestamp"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)

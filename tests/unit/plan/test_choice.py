@@ -51,6 +51,23 @@ def test_an_operator_has_its_own_technique_and_others(query: str, expected: tupl
     assert techniques(last(query).plan) == expected
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT ship FROM arrivals WHERE at > now() - INTERVAL '1 day'",
+        "SELECT ship, proctime() AS seen FROM arrivals",
+        "SELECT a.ship, b.quay FROM arrivals a JOIN berths FOR SYSTEM_TIME AS OF PROCTIME() b ON a.berth = b.id",
+    ],
+)
+def test_what_depends_on_when_rows_came_is_never_evaluated_anew(query: str) -> None:
+    """Not even if all of it changed: another moment would give another answer."""
+    clocked = [each.plan for each in Harbour().fragments(query) if len(techniques(each.plan)) == 1]
+    assert clocked
+    assert all(techniques(plan) == (RULE,) for plan in clocked)
+    everything = Counts({ARRIVALS: 9_000_000}, {ARRIVALS: 9_000_000, BERTHS: 9}, 9_000_000, 4_000_000, near=False)
+    assert all(choose(plan, everything, MEASURED).technique is RULE for plan in clocked)
+
+
 @pytest.mark.parametrize("query", [FILTER, JOIN, SUMS, EXTREMES, TOTAL, TOP])
 @pytest.mark.parametrize("rows", [10, 10_000, 10_000_000])
 def test_one_changed_row_is_the_change_rules(query: str, rows: int) -> None:

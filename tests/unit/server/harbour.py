@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,7 +15,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from seiche.errors import DivisionByZero, InvalidLoginName, QueryCanceled, UndefinedDatabase, UndefinedTable
+from seiche.errors import (
+    DivisionByZero,
+    InvalidLoginName,
+    QueryCanceled,
+    UndefinedDatabase,
+    UndefinedStatement,
+    UndefinedTable,
+)
 from seiche.model import Column
 from seiche.server.backend import with_settings
 from seiche.server.server import Server, ServerOptions
@@ -71,6 +79,7 @@ class FakeSession:
         self.cancelled = threading.Event()
         self.closed = False
         self.produced = 0
+        self.arrival: Future[None] = Future()  # of what a FETCH waits for
         self._scratch = scratch
 
     def describe(self, parsed: ast.ParsedStatement, types: Sequence[SqlType | None]) -> Description:
@@ -102,6 +111,12 @@ class FakeSession:
             case ast.SetVariable(name, value):
                 self.variables = self.variables.with_value(name, value)
                 return Result("SET")
+            case ast.Deallocate(str() as name):
+                raise UndefinedStatement(f'prepared statement "{name}" does not exist')
+            case ast.FetchCursor(options=options):
+                assert not options, "the server has waited already"
+                arrived = self.arrival.done() and not self.arrival.cancelled()
+                return Result("FETCH", (OutputColumn("id", "id", BIGINT),), _rows=[(7,)] if arrived else [])
             case ast.Flush():
                 self.on_notice("the tide is coming in")
                 return Result("FLUSH")
@@ -138,6 +153,11 @@ class FakeSession:
 
     def take(self, reader: RowReader, limit: int | None, *, first: bool) -> Piece | None:
         return reader.take(limit)
+
+    def rows_coming(self, statement: ast.FetchCursor) -> tuple[Future[None], float] | None:
+        if self.arrival.cancelled():
+            self.arrival = Future()
+        return self.arrival, float(dict(statement.options)["timeout"].removesuffix("s"))
 
     def begin_copy(self, statement: ast.CopyFrom) -> CopiedRows:
         return CopiedRows(SHIPS, self._scratch)

@@ -182,10 +182,12 @@ def test_a_slow_reader_makes_the_server_wait_instead_of_fetching(running: Runnin
     connection = connect(running)
     connection.pgconn.send_query(b"SELECT * FROM generate_series(1, 5000000)")
     connection.pgconn.flush()
-    time.sleep(1.0)
-    produced = backend.sessions[0].produced
-    time.sleep(0.5)
-    assert backend.sessions[0].produced == produced < 5_000_000
+    running.until(lambda: bool(backend.sessions and backend.sessions[0].produced))
+    seen = [0, backend.sessions[0].produced]
+    while seen[-1] != seen[-2]:  # until the server waits; one that does not produces all of them
+        time.sleep(1.0)
+        seen.append(backend.sessions[0].produced)
+    assert seen[-1] < 5_000_000
     connection.close()
 
 
@@ -326,3 +328,55 @@ def test_a_cancel_stops_a_result_whose_rows_are_being_sent(running: RunningServe
         with pytest.raises(psycopg.errors.QueryCanceled):
             read()
     assert backend.sessions[0].produced < 5_000_000
+
+
+# --- FETCH that waits --------------------------------------------------------------------------------
+
+
+def _waits(backend: FakeBackend, number: int = 0) -> bool:
+    """Whether the server has begun to wait for what the session's FETCH wants."""
+    return len(backend.sessions) > number and bool(backend.sessions[number].arrival._done_callbacks)
+
+
+def test_a_fetch_waits_without_a_thread_until_rows_come(tmp_path: Path) -> None:
+    backend = FakeBackend(tmp_path)
+    with running_server(backend, threads=1) as running, connect(running) as waiting, connect(running) as other:
+        answers: list[object] = []
+        query = b"FETCH 5 FROM c WITH (timeout = '60s')"
+        thread = threading.Thread(target=lambda: answers.append(waiting.execute(query).fetchall()), daemon=True)
+        thread.start()
+        running.until(lambda: _waits(backend))
+        assert other.execute("SELECT 1").fetchone() == (1,), "the only thread is free"
+        backend.sessions[0].arrival.set_result(None)
+        thread.join(20)
+        assert answers == [[(7,)]]
+
+
+def test_a_fetch_gives_nothing_when_its_time_is_over(running: RunningServer) -> None:
+    with connect(running) as connection:
+        assert connection.execute("FETCH 5 FROM c WITH (timeout = '0.05s')").fetchall() == []
+        connection.execute("SET statement_timeout = 20")
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            connection.execute("FETCH 5 FROM c WITH (timeout = '60s')")
+
+
+def test_a_waiting_fetch_can_be_cancelled(running: RunningServer, backend: FakeBackend) -> None:
+    with connect(running) as connection:
+        thread = threading.Thread(
+            target=lambda: (running.until(lambda: _waits(backend)), connection.cancel_safe()), daemon=True
+        )
+        thread.start()
+        with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):
+            connection.execute("FETCH 5 FROM c WITH (timeout = '60s')")
+        thread.join(20)
+        assert backend.sessions[0].arrival.cancelled()
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_client_that_goes_away_ends_its_wait(running: RunningServer, backend: FakeBackend) -> None:
+    connection = connect(running)
+    connection.pgconn.send_query(b"FETCH 5 FROM c WITH (timeout = '60s')")
+    running.until(lambda: _waits(backend))
+    connection.close()
+    running.until(lambda: backend.sessions[0].closed)
+    assert backend.sessions[0].arrival.cancelled()

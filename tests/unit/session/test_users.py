@@ -62,7 +62,7 @@ def test_what_a_user_makes_is_the_users_own(port: Port) -> None:
     with pytest.raises(InsufficientPrivilege):
         ada.execute("GRANT SELECT ON high TO postgres")
     port.execute("ALTER TABLE tides OWNER TO root; ALTER VIEW high OWNER TO root; DROP USER pilot")
-    assert port.rows("SHOW USERS") == [("ada",), ("postgres",), ("root",)]
+    assert port.rows("SHOW USERS") == [("ada",), ("postgres",), ("root",), ("rwadmin",)]
     assert port.rows(owners) == [("high", "root"), ("tides", "root")]
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from seiche.errors import NotNullViolation
 from seiche.model import OP, ROW_ID, VNODE, Column, JobId, RelationId, RelationSchema
+from seiche.stream.conflict import Conflict, in_turn
 from seiche.stream.rowids import RowIds, vnodes_of
-from seiche.stream.table import Conflict, TableJob, check_not_null, inserted_schema
+from seiche.stream.table import TableJob, check_not_null, inserted_schema
 from seiche.types import BIGINT, INTEGER, VARCHAR
 
 SHIPS = RelationId(7)
@@ -53,14 +54,20 @@ def test_rows_whose_keys_are_taken_are_left_out() -> None:
 
 def test_a_row_fills_only_the_columns_that_it_has_a_value_for() -> None:
     rows = ships((1, None, 5), (2, "new", None))
-    changed = job()._update_if_not_null(rows, ships((1, "Ada", 3)))
-    assert listed(changed, "id", "name", "tons", OP) == [(1, "Ada", 3, -1), (1, "Ada", 5, 1), (2, "new", None, 1)]
+    after = in_turn(rows, ships((1, "Ada", 3)), ["id"], [], Conflict.UPDATE_IF_NOT_NULL)
+    assert listed(after, "id", "name", "tons") == [(1, "Ada", 5), (2, "new", None)]
 
 
 def test_rows_of_one_statement_fill_each_other_in_turn() -> None:
     rows = ships((1, "Ada", None), (1, None, 5), (1, "Eve", None))
-    changed = job()._update_if_not_null(rows, ships())
-    assert listed(changed, "id", "name", "tons", OP) == [(1, "Eve", 5, 1)]
+    after = in_turn(rows, ships(), ["id"], [], Conflict.UPDATE_IF_NOT_NULL)
+    assert listed(after, "id", "name", "tons") == [(1, "Eve", 5)]
+
+
+def test_a_row_of_an_older_version_changes_nothing() -> None:
+    rows = ships((1, "old", 2), (1, "none", None), (1, "same", 3), (2, "first", None), (2, "second", 0))
+    after = in_turn(rows, ships((1, "Ada", 3)), ["id"], ["tons"], Conflict.OVERWRITE)
+    assert listed(after, "id", "name", "tons") == [(1, "same", 3), (2, "second", 0)]
 
 
 def test_rows_without_a_primary_key_are_numbered_on() -> None:

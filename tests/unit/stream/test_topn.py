@@ -48,3 +48,22 @@ def test_fewer_rows_than_wanted_are_all_there_are() -> None:
 @pytest.mark.parametrize("alive", [True, False])
 def test_no_rows_are_wanted_and_none_come(alive: bool) -> None:
     assert changes(_decided(candidates(("Aurora", False, alive)), 0)) == {}
+
+
+def tied(*rows: tuple[str, bool, bool, int]) -> pa.Table:
+    """As `candidates`, with the number of the group of equals that each row is in."""
+    return candidates(*(row[:3] for row in rows)).append_column("_tie", pa.array([row[3] for row in rows], pa.int32()))
+
+
+def test_rows_equal_to_the_last_one_stay_and_leave_together() -> None:
+    table = tied(("Aurora", True, True, 1), ("Borealis", True, True, 2), ("Castor", False, True, 2))
+    assert changes(_decided(table, 2)) == {"Castor": 1}
+    table = tied(
+        ("Aurora", False, True, 1), ("Borealis", True, True, 2), ("Castor", True, True, 3), ("Dione", True, True, 3)
+    )
+    assert changes(_decided(table, 2)) == {"Aurora": 1, "Castor": -1, "Dione": -1}
+
+
+def test_what_comes_after_the_equals_of_the_last_one_is_not_known() -> None:
+    table = tied(("Aurora", True, False, 1), ("Borealis", True, False, 2), ("Castor", True, True, 2))
+    assert _decided(table, 2) is None

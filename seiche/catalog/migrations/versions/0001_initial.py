@@ -96,17 +96,21 @@ def upgrade() -> None:
         sa.Column("target_id", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("privilege", sa.Text(), nullable=False),
         sa.Column("grantable", sa.Boolean(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["user_id"],
-            ["seiche_users.id"],
-            name=op.f("fk_seiche_grants_user_id"),
-            ondelete="CASCADE",
-            initially="DEFERRED",
-            deferrable=True,
-        ),
         sa.PrimaryKeyConstraint("user_id", "target_id", "privilege", name=op.f("pk_seiche_grants")),
     )
     op.create_index(op.f("ix_seiche_grants_target_id"), "seiche_grants", ["target_id"], unique=False)
+    op.create_table(
+        "seiche_default_grants",
+        sa.Column("owner_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("schema_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("privilege", sa.Text(), nullable=False),
+        sa.Column("grantable", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint(
+            "owner_id", "schema_id", "kind", "user_id", "privilege", name=op.f("pk_seiche_default_grants")
+        ),
+    )
     op.create_table(
         "seiche_comments",
         sa.Column("target_id", sa.BigInteger(), autoincrement=False, nullable=False),

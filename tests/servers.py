@@ -1,0 +1,29 @@
+"""A server in a process of its own, with clients in this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from seiche.cli.slt.servers import ServerProcess
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+
+class HarbourServer(ServerProcess):
+    def connect(self, **more: object) -> Connection:
+        given = {"host": "127.0.0.1", "port": self.port, "dbname": "dev", "user": "root", "autocommit": True, **more}
+        return psycopg.connect(**given)  # type: ignore[arg-type]
+
+
+@contextmanager
+def running_server(folder: Path, *settings: str, driver_memory: str = "1g") -> Iterator[HarbourServer]:
+    """A server below this folder, with `NAME=VALUE` settings. What Java leaves when it is killed stays in it too."""
+    given = [f"driver_memory={driver_memory}", *settings]
+    options = ["--master", "local[2]", *(word for each in given for word in ("--set", each))]
+    environment = {"TMPDIR": str(folder), "SPARK_LOCAL_DIRS": str(folder)}
+    with HarbourServer(folder / "harbour", options, environment) as server:
+        yield server
