@@ -113,8 +113,9 @@ class Soak:
                 self._pause(seconds / 2)
         finally:
             self._ending.set()
-            for thread in threads:
-                thread.join(120)
+        deadline = time.monotonic() + STUCK_SECONDS
+        for thread in threads:
+            thread.join(max(deadline - time.monotonic(), 0.0))
         if self._problems:
             raise self._problems[0]
         stuck = [thread.name for thread in threads if thread.is_alive()]
@@ -141,6 +142,7 @@ class Soak:
             self._server.start()
             self._up.set()
             self.done["kill"] += 1
+            print(f"killed: {dict(self.done)}", flush=True)
         if time.monotonic() < end:
             self._pause(end - time.monotonic())
 
@@ -181,7 +183,7 @@ class Soak:
             if passed >= seconds and not idle:
                 return
             if passed >= seconds + STUCK_SECONDS:
-                raise Wrong(f"nothing gets done by {idle}: {dict(self.done)}")
+                raise Wrong(f"for {passed:.0f} s too little was done by {idle}: {dict(self.done)}")
             time.sleep(0.1)
 
     # --- clients -----------------------------------------------------------------------------------------
