@@ -51,7 +51,9 @@ def next_epoch(previous: Epoch, now_ms: int) -> Epoch:
 class Column:
     """A column of a relation. Hidden ones are stored and never shown by `SELECT *`.
 
-    `default` and `generated` are the user's SQL expressions.
+    `default` and `generated` are the user's SQL expressions. In files the column is called `stored`, where that differs
+    from its name; a file written before the column was added lacks it and holds the constant `missing` (text that casts
+    to the type; None is NULL) in every row.
     """
 
     name: str
@@ -60,6 +62,12 @@ class Column:
     nullable: bool = True
     default: str | None = None
     generated: str | None = None
+    stored: str | None = None
+    missing: str | None = None
+
+    @property
+    def file_name(self) -> str:
+        return self.stored or self.name
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -69,6 +77,8 @@ class Column:
             "nullable": self.nullable,
             "default": self.default,
             "generated": self.generated,
+            "stored": self.stored,
+            "missing": self.missing,
         }
 
     @staticmethod

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from seiche.catalog.catalog import Catalog
@@ -40,6 +41,7 @@ from seiche.session.jobs import Jobs
 from seiche.session.names import CatalogNames
 from seiche.session.plan_cache import PlanCache
 from seiche.session.point_reads import PointReads
+from seiche.session.shapes import Shapes, seen, shapes_of
 from seiche.session.subscribed import log_since
 from seiche.session.system.evaluate import SystemQueries
 from seiche.sql.bind import Settings, bind_query
@@ -221,12 +223,18 @@ class Database:
             tuple(table.properties.get("version_columns", ())),
         )
 
-    def view_plan(self, statement: CreateMaterializedView, catalog: Catalog, search_path: tuple[str, ...]) -> Plan:
+    def view_plan(
+        self,
+        statement: CreateMaterializedView,
+        catalog: Catalog,
+        search_path: tuple[str, ...],
+        shapes: Shapes = MappingProxyType({}),
+    ) -> Plan:
         """The plan of a materialized view. Expressions in it never fail: they give NULL where they cannot answer."""
-        names = CatalogNames(catalog, search_path)
+        names = CatalogNames(catalog, search_path, shapes=shapes)
         settings = Settings(timezone="UTC", now_ms=None, strict=False)
         bound = bind_query(statement.query.tree, names, settings)
-        plan = lower(bound, relation_schemas(catalog))
+        plan = lower(bound, relation_schemas(catalog, shapes))
         wanted = statement.columns or tuple(column.name for column in bound.columns)
         return with_names(plan, wanted)
 
@@ -251,7 +259,7 @@ class Database:
         if not isinstance(parsed.statement, CreateMaterializedView):
             raise InvariantError(f"{view} is not defined by CREATE MATERIALIZED VIEW")
         search_path = tuple(view.properties.get("search_path", ["public"]))
-        return self.view_plan(parsed.statement, catalog, search_path)
+        return self.view_plan(parsed.statement, catalog, search_path, shapes_of(view))
 
     def view_job(self, view: CatalogObject, catalog: Catalog) -> ViewJob:
         runtime = self.runtime_of(parallelism_of(view))
@@ -458,8 +466,9 @@ def schedule_of(view: CatalogObject) -> Schedule | None:
     return read_schedule(view.properties.get("options", {}))
 
 
-def relation_schemas(catalog: Catalog) -> Mapping[RelationId, RelationSchema]:
-    return {RelationId(item.id): item.relation for item in catalog.objects() if item.relation is not None}
+def relation_schemas(catalog: Catalog, shapes: Shapes = MappingProxyType({})) -> Mapping[RelationId, RelationSchema]:
+    items = [seen(item, shapes) for item in catalog.objects()]
+    return {RelationId(item.id): item.relation for item in items if item.relation is not None}
 
 
 def maintenance_policy(config: Config) -> MaintenancePolicy:

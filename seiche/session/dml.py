@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
-from seiche.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn, nearest
+from seiche.errors import DatatypeMismatch, FeatureNotSupported, SerializationFailure, UndefinedColumn, nearest
 from seiche.model import OP, VNODE, Column, JobId, RelationId, RelationSchema
 from seiche.query import adopt, estimated_bytes, open_scope, render, select, typed
 from seiche.session.database import Database
@@ -268,6 +268,9 @@ class Dml:
         return rows.cast(inserted_schema(shape))
 
     def _submit(self, table: CatalogObject, payload: Payload) -> Written:
+        current = self._database.catalog.by_id.get(table.id)
+        if current is not None and current.relation != table.relation:  # while this waited for the table
+            raise SerializationFailure(f'table "{table.name}" was altered meanwhile', hint="Run the statement again.")
         written = self._wait(self._database.coordinator.submit(JobId(table.id), payload))
         assert isinstance(written, Written)
         return written

@@ -91,6 +91,8 @@ class Guard:
                     statement.owner == self._user.name,
                     f'must be superuser to give something to user "{statement.owner}"',
                 )
+            case ast.AlterColumns():
+                self._own(statement.table)
             case ast.AlterRelation():
                 self._own(statement.name, statement.kind)
                 if isinstance(statement.action, ast.SwapWith):

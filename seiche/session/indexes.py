@@ -13,6 +13,7 @@ from seiche.errors import FeatureNotSupported, InvalidDefinition, InvariantError
 from seiche.model import Epoch, RelationId
 from seiche.plan.algebra import Scan, Select
 from seiche.plan.index import index_plan
+from seiche.session.shapes import seen, shapes_of
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundExpression, Settings, bind_expression
 from seiche.sql.parse import parse
@@ -50,7 +51,7 @@ def plan_of(statement: ast.CreateIndex, source: CatalogObject) -> Select:
 def stored_plan(index: CatalogObject, catalog: Catalog) -> Select:
     """The plan of an index that exists, made again from its definition."""
     (source,) = index.dependencies
-    return plan_of(_statement(index), catalog.get(source))
+    return plan_of(_statement(index), seen(catalog.get(source), shapes_of(index)))
 
 
 def indexed_columns(statement: ast.CreateIndex) -> list[str]:

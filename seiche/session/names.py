@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 
 from seiche.catalog.catalog import Catalog, quoted
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.pg_catalog import SCHEMA as PG_CATALOG
 from seiche.catalog.system_views import try_system_view
 from seiche.errors import InvariantError, ObjectNotReady, WrongObjectType
+from seiche.session.shapes import Shapes, seen, shapes_of
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation
 from seiche.sql.parse import parse
@@ -46,7 +48,7 @@ def user_function(statement: ast.CreateFunction) -> UserFunction:
 class CatalogNames:
     """Satisfies `seiche.sql.bind.Names`, and remembers which objects a statement mentioned.
 
-    `progress` tells how far an object in creation is.
+    `progress` tells how far an object in creation is, `shapes` which columns of relations are seen.
     """
 
     def __init__(
@@ -54,10 +56,12 @@ class CatalogNames:
         catalog: Catalog,
         search_path: Sequence[str],
         progress: Callable[[int], str | None] = lambda _: None,
+        shapes: Shapes = MappingProxyType({}),
     ) -> None:
         self._catalog = catalog
         self._search_path = tuple(search_path)
         self._progress = progress
+        self._shapes = shapes
         self.found: dict[str, int] = {}
         self.mentioned: set[int] = set()
         self.system: list[str] = []
@@ -91,7 +95,8 @@ class CatalogNames:
 
     def _of_view(self, view: CatalogObject) -> CatalogNames:
         """Names as they were when the view was created: its text means the same in every session."""
-        names = CatalogNames(self._catalog, view.properties.get("search_path", self._search_path))
+        path = view.properties.get("search_path", self._search_path)
+        names = CatalogNames(self._catalog, path, shapes=shapes_of(view))
         names.mentioned, names.system = self.mentioned, self.system
         return names
 
@@ -109,6 +114,7 @@ class CatalogNames:
                 detail=f"It is at {progress}." if progress else None,
                 hint="Wait for it with WAIT, or look at SHOW JOBS.",
             )
-        if item.relation is None:
+        relation = seen(item, self._shapes).relation
+        if relation is None:
             raise InvariantError(f"{item} has no stored shape")
-        return BoundRelation(item.id, item.name, item.relation.columns, None, f"r{item.id}")
+        return BoundRelation(item.id, item.name, relation.columns, None, f"r{item.id}")

@@ -14,6 +14,7 @@ from seiche.catalog.objects import DEFAULT_SCHEMA, CatalogObject, ObjectKind
 from seiche.errors import FeatureNotSupported, InvariantError, SeicheError
 from seiche.session import indexes
 from seiche.session.names import CatalogNames
+from seiche.session.shapes import shapes_of
 from seiche.session.subscribed import with_source_renamed
 from seiche.sql.bind import Settings, bind_query, references_of
 from seiche.sql.parse import parse
@@ -47,7 +48,7 @@ def renamed(catalog: Catalog, object_id: int, new_name: str) -> Catalog:
     internal = [replace(each, name=internal_name(new_name, each.id)) for each in catalog.children(item.id)]
     changed = catalog.with_objects(own, *copies, *followers, *subscribed, *internal)
     for each in followers:
-        if not _same_query(catalog, changed, each.id):
+        if not same_query(catalog, changed, each.id):
             raise _cannot_follow(item, each)
     return changed
 
@@ -66,7 +67,7 @@ def _following(catalog: Catalog, reader: CatalogObject, item: CatalogObject, new
         raise _cannot_follow(item, reader) from error
 
 
-def _same_query(before: Catalog, after: Catalog, object_id: int) -> bool:
+def same_query(before: Catalog, after: Catalog, object_id: int) -> bool:
     settings = Settings(timezone="UTC", now_ms=None, strict=False)
     old, new = before.get(object_id), after.get(object_id)
     try:
@@ -84,7 +85,7 @@ def _query(item: CatalogObject) -> SqlQuery:
 
 
 def _names(catalog: Catalog, item: CatalogObject) -> CatalogNames:
-    return CatalogNames(catalog, item.properties.get("search_path", [DEFAULT_SCHEMA]))
+    return CatalogNames(catalog, item.properties.get("search_path", [DEFAULT_SCHEMA]), shapes=shapes_of(item))
 
 
 def _cannot_follow(item: CatalogObject, reader: CatalogObject) -> FeatureNotSupported:

@@ -27,6 +27,7 @@ from seiche.query import open_scope, render, typed
 from seiche.session import show
 from seiche.session.administration import Administration
 from seiche.session.alter import Alter
+from seiche.session.columns import ColumnChanges
 from seiche.session.conversation import Conversation
 from seiche.session.copying import CopiedRows
 from seiche.session.creation import Creation
@@ -308,6 +309,11 @@ class Session:
             case ast.Rename():
                 Alter(self._definitions()).rename(statement)
                 return Result("ALTER_" + statement.kind.name)
+            case ast.AlterColumns():
+                columns = ColumnChanges(self._definitions(), self._work.stop_if_told)
+                self._conversation.refuse_in_block("ALTER TABLE of a column")
+                self._note(columns.run(statement.table, statement.action))
+                return Result("ALTER_TABLE")
             case ast.AlterRelation():
                 self._alter().relation(statement)
                 return Result("ALTER_" + statement.kind.name)

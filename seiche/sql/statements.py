@@ -459,6 +459,33 @@ class SetRetention:
 
 
 @dataclass(frozen=True, slots=True)
+class AddColumn:
+    column: ColumnDef
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterColumns:
+    """ALTER TABLE of a column."""
+
+    table: ObjectName
+    action: AddColumn | DropColumn | RenameColumn
+
+
+@dataclass(frozen=True, slots=True)
 class AlterRelation:
     kind: ObjectKind
     name: ObjectName
@@ -763,6 +790,7 @@ Statement = (
     | Pause
     | Resume
     | RefreshView
+    | AlterColumns
     | AlterRelation
     | Begin
     | Commit

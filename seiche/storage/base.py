@@ -13,6 +13,8 @@ from pyiceberg.io.pyarrow import parquet_files_to_data_files
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 from pyiceberg.types import (
@@ -62,7 +64,9 @@ class IcebergBases:
         with table.transaction() as transaction:
             # Entries of files that stay are taken over; only new files are opened.
             new = parquet_files_to_data_files(
-                table.io, transaction.table_metadata, iter(each for each in locations if each not in known)
+                table.io,
+                _named_as_in_files(transaction.table_metadata, schema),
+                iter(each for each in locations if each not in known),
             )
             files = [*(known[each] for each in locations if each in known), *new]
             with _ReplaceAll(
@@ -115,12 +119,17 @@ class IcebergBases:
         names = (identifier[-1] for identifier in self._catalog.list_tables(NAMESPACE))
         return {RelationId(int(name.removeprefix("r"))) for name in names}
 
-    def metadata_location(self, relation: RelationId) -> str | None:
-        """Where an external engine finds the table's current metadata; None before the first fold."""
+    def table(self, relation: RelationId) -> Table | None:
+        """The relation's table as an external engine finds it; None before the first fold."""
         try:
-            return self._catalog.load_table((NAMESPACE, relation_folder(relation))).metadata_location
+            return self._catalog.load_table((NAMESPACE, relation_folder(relation)))
         except NoSuchTableError:
             return None
+
+    def metadata_location(self, relation: RelationId) -> str | None:
+        """Where an external engine finds the table's current metadata; None before the first fold."""
+        table = self.table(relation)
+        return None if table is None else table.metadata_location
 
     def close(self) -> None:
         self._catalog.close()
@@ -128,9 +137,12 @@ class IcebergBases:
     def _open(self, relation: RelationId, schema: RelationSchema) -> Table:
         identifier = (NAMESPACE, relation_folder(relation))
         try:
-            return self._catalog.load_table(identifier)
+            table = self._catalog.load_table(identifier)
         except NoSuchTableError:
             pass
+        else:
+            evolve(table, schema)
+            return table
         shape = iceberg_schema(schema)
         warehouse = self._folder.uri if "://" in self._folder.uri else f"file://{self._folder.uri}"
         table = self._catalog.create_table(
@@ -144,9 +156,55 @@ class IcebergBases:
         )
         # Files that Spark wrote carry no Iceberg field ids: columns are found by name.
         with table.transaction() as transaction:
-            mapping = table.schema().name_mapping.model_dump_json()
-            transaction.set_properties(**{TableProperties.DEFAULT_NAME_MAPPING: mapping})
+            mapping = _mapping(table.schema(), schema)
+            transaction.set_properties(**{TableProperties.DEFAULT_NAME_MAPPING: mapping.model_dump_json()})
         return table
+
+
+def evolve(table: Table, schema: RelationSchema) -> None:
+    """Gives the table the relation's columns, in one commit. A column is known by the name that files have for it."""
+    mapping = table.name_mapping()
+    assert mapping is not None
+    columns = {column.file_name: column for column in (*schema.columns, vnode_column())}
+    held = {field.names[0]: field.field_id for field in mapping.root if field.field_id is not None}
+    current = {field.field_id: field.name for field in table.schema().fields}
+    known = {name: current[number] for name, number in held.items() if number in current}
+    if known == {name: column.name for name, column in columns.items()}:
+        return
+    with table.transaction() as transaction:
+        with transaction.update_schema(allow_incompatible_changes=True) as update:
+            for name, called in known.items():
+                if name not in columns:
+                    update.delete_column(called)
+        with transaction.update_schema() as update:
+            for name, called in known.items():
+                if name in columns and columns[name].name != called:
+                    update.rename_column(called, columns[name].name)
+        with transaction.update_schema() as update:
+            for name, column in columns.items():
+                if name not in known:
+                    update.add_column(column.name, _iceberg_type(column.type, iter(range(1, 100_000))))
+        live = _mapping(transaction.table_metadata.schema(), schema).root
+        gone = [each for each in mapping.root if each.names[0] not in columns]  # older files still have them
+        made = NameMapping([*live, *gone]).model_dump_json()
+        transaction.set_properties(**{TableProperties.DEFAULT_NAME_MAPPING: made})
+
+
+def _mapping(shape: Schema, schema: RelationSchema) -> NameMapping:
+    """Which field each column of a file is. Files that Spark wrote carry no Iceberg field ids: names tell it."""
+    stored = {column.name: column.file_name for column in schema.columns}
+    fields = shape.name_mapping.root
+    return NameMapping(
+        [each.model_copy(update={"names": [stored.get(each.names[0], each.names[0])]}) for each in fields]
+    )
+
+
+def _named_as_in_files(metadata: TableMetadata, schema: RelationSchema) -> TableMetadata:
+    """The table with its fields called as files call them, which is how PyIceberg looks into a new file."""
+    shape = metadata.schema()
+    stored = {column.name: column.file_name for column in schema.columns}
+    fields = [field.model_copy(update={"name": stored.get(field.name, field.name)}) for field in shape.fields]
+    return metadata.model_copy(update={"schemas": [Schema(*fields, schema_id=shape.schema_id)]})
 
 
 class _ReplaceAll(_OverwriteFiles):

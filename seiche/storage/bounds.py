@@ -43,7 +43,7 @@ class KeyBounds:
             return True
         paths = [file.path for file in version.base.files]
         for segment in version.segments:
-            table = self._segments.remembered(segment)
+            table = self._segments.remembered(segment, version.schema)
             if table is None:
                 paths.append(segment.path)
             elif _overlap(_bounds_of(table[name]), wanted):
@@ -60,7 +60,7 @@ class KeyBounds:
         with self._lock:
             if path in self._known:
                 return self._known[path]
-        found = self._folder.column_bounds(path, schema.key[0])
+        found = self._folder.column_bounds(path, schema.column(schema.key[0]).file_name)
         with self._lock:
             self._known[path] = found
         return found

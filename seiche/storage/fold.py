@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from seiche.model import VNODE, VNODES, Base, DataFile
 from seiche.storage.base import IcebergBases
+from seiche.storage.evolution import named_as_in_files
 from seiche.storage.files import DataFolder, new_base_folder
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import whole_or_nothing, write_parquet
@@ -68,7 +69,7 @@ def _written(version: RelationVersion, reader: RelationReader, folder: DataFolde
     sliced = sliced.sortWithinPartitions(*(f"`{name}`" for name in version.schema.key))
     files = []
     with whole_or_nothing(folder, target):
-        write_parquet(sliced, folder.location(target))
+        write_parquet(named_as_in_files(sliced, version.schema, (VNODE,)), folder.location(target))
         for path in folder.parts(target):
             rows, size = folder.footer(path)
             if rows == 0:

@@ -23,8 +23,9 @@ from pyspark.sql import functions as F
 
 from seiche.model import EPOCH, OP, VNODE, Base, DataFile, Epoch, RelationId, RelationSchema, Segment
 from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, Changes, arrow_schema, latest, spark_ddl, vnode_sql
+from seiche.storage.evolution import read_files
 from seiche.storage.files import DataFolder
-from seiche.storage.segments import SegmentWriter, read_parquet
+from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion
 
 # A log with at most this many rows is overlaid on the driver.
@@ -45,7 +46,7 @@ class RelationReader:
         self._folder = folder
         self._segments = segments
         self._lock = threading.Lock()
-        self._bases: dict[RelationId, tuple[Base, DataFrame]] = {}
+        self._bases: dict[RelationId, tuple[Base, RelationSchema, DataFrame]] = {}
 
     def weighted(self, version: RelationVersion, view: Callable[[DataFrame], str], predicate: str | None = None) -> str:
         """The query for the stored columns, `_vnode`, `_op` and `_epoch` (0 for rows of the base).
@@ -88,7 +89,7 @@ class RelationReader:
         """
         shape = arrow_schema(version.schema)
         after, until = version.base.fold_epoch, version.epoch
-        near, far = self._split(version.segments, after, until, load=version.schema)
+        near, far = self._split(version.schema, version.segments, after, until, load=True)
         found = [_having(near, wanted)] if near is not None else []
         frames = []
         if _is_small(version.base.files):
@@ -134,12 +135,12 @@ class RelationReader:
         """The base as a frame. It is kept: a base stays for many epochs, and making the frame lists its files."""
         with self._lock:
             known = self._bases.get(version.relation)
-        if known is not None and known[0] == version.base:
-            return known[1]
+        if known is not None and known[:2] == (version.base, version.schema):
+            return known[2]
         locations = [self._folder.location(file.path) for file in version.base.files]
-        frame = read_parquet(self._spark, locations, version.schema, (VNODE,))
+        frame = read_files(self._spark, locations, version.schema, (VNODE,))
         with self._lock:
-            self._bases[version.relation] = (version.base, frame)
+            self._bases[version.relation] = (version.base, version.schema, frame)
         return frame
 
     def forget(self, relation: RelationId) -> None:
@@ -148,7 +149,7 @@ class RelationReader:
             self._bases.pop(relation, None)
 
     def _log(self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch) -> DataFrame | None:
-        remembered, stored = self._split(segments, after, until)
+        remembered, stored = self._split(schema, segments, after, until)
         frames = [self.local(remembered, schema)] if remembered is not None else []
         frames += self._far(schema, stored, after, until)
         return _union(frames) if frames else None
@@ -164,7 +165,7 @@ class RelationReader:
         frames = []
         whole = [self._folder.location(segment.path) for segment in segments if not segment.bare]
         if whole:
-            frames.append(read_parquet(self._spark, whole, schema, STORED_EXTRA))
+            frames.append(read_files(self._spark, whole, schema, STORED_EXTRA))
         bare: dict[Epoch, list[str]] = {}
         for segment in segments:
             if segment.bare:
@@ -173,24 +174,24 @@ class RelationReader:
             known = (vnode_sql(schema.key), "1", str(epoch))
             columns = zip(EXTRA_TYPES.items(), known, strict=True)
             derived = [f"cast({value} as {type_}) AS `{name}`" for (name, type_), value in columns]
-            frames.append(read_parquet(self._spark, locations, schema, ()).selectExpr("*", *derived))
+            frames.append(read_files(self._spark, locations, schema, ()).selectExpr("*", *derived))
         return frames
 
     def _split(
-        self, segments: Sequence[Segment], after: Epoch, until: Epoch, *, load: RelationSchema | None = None
+        self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch, *, load: bool = False
     ) -> tuple[pa.Table | None, _Stored]:
         """Parts the log into rows in memory (clipped to the epochs) and files (whole, and to be clipped).
 
-        With `load`, the schema, small files are read into memory first.
+        With `load`, small files are read into memory first.
         """
         tables: list[pa.Table] = []
         whole: list[Segment] = []
         clipped: list[Segment] = []
         for segment in segments:
             inside = segment.epoch_lo > after and segment.epoch_hi <= until
-            table = self._segments.remembered(segment)
-            if table is None and load is not None and not segment.bare and _is_small([segment]):
-                table = self._segments.load(segment, load)
+            table = self._segments.remembered(segment, schema)
+            if table is None and load and not segment.bare and _is_small([segment]):
+                table = self._segments.load(segment, schema)
             if table is None:
                 (whole if inside else clipped).append(segment)
             else:

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from seiche.errors import DiskFull, StorageUnavailable
 from seiche.model import EPOCH, OP, VNODE, DataFile, Epoch, RelationId, RelationSchema, Segment
-from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, arrow_schema, spark_ddl
+from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, arrow_schema
+from seiche.storage.evolution import from_files, in_files, to_files
 from seiche.storage.files import DataFolder, new_segment_path, segment_folder
 
 log = logging.getLogger(__name__)
@@ -87,8 +88,9 @@ class SegmentWriter:
         """Writes rows that know their epochs already."""
         shaped = table.select(arrow_schema(schema).names).cast(arrow_schema(schema)).combine_chunks()
         path = new_segment_path(relation, epoch_hi)
-        size = self._folder.write_table(path, shaped)
-        self._cache.put(path, shaped)
+        stored = to_files(shaped, schema)
+        size = self._folder.write_table(path, stored)
+        self._cache.put(path, stored)
         return Segment(relation, path, epoch_lo, epoch_hi, shaped.num_rows, size, fresh)
 
     def write_frame(
@@ -151,25 +153,24 @@ class SegmentWriter:
         table = self._cache.get(segment.path)
         if table is None:
             # Files that Spark wrote differ from ours in what may be NULL and in the names of nested fields.
-            target = arrow_schema(schema)
-            table = self._folder.read_table(segment.path).select(target.names).cast(target)
+            table = in_files(self._folder.read_table(segment.path), schema)
             self._cache.put(segment.path, table)
-        return table
+        return from_files(table, schema)
 
     def load_base(self, file: DataFile, schema: RelationSchema) -> pa.Table:
         """A small file of a base as Arrow, shaped like a segment of the epoch before all others, and remembered."""
         table = self._cache.get(file.path)
         if table is None:
-            read = self._folder.read_table(file.path).select([*schema.names, VNODE])
+            read = in_files(self._folder.read_table(file.path), schema, (VNODE,))
             signs = pa.array(np.ones(read.num_rows, np.int8))
             epochs = pa.array(np.zeros(read.num_rows, np.int64))
-            target = arrow_schema(schema)
-            table = read.append_column(OP, signs).append_column(EPOCH, epochs).select(target.names).cast(target)
+            table = read.append_column(OP, signs).append_column(EPOCH, epochs)
             self._cache.put(file.path, table)
-        return table
+        return from_files(table, schema)
 
-    def remembered(self, segment: Segment) -> pa.Table | None:
-        return self._cache.get(segment.path)
+    def remembered(self, segment: Segment, schema: RelationSchema) -> pa.Table | None:
+        table = self._cache.get(segment.path)
+        return None if table is None else from_files(table, schema)
 
     def forget(self, segment: Segment) -> None:
         self._cache.drop(segment.path)
@@ -206,9 +207,9 @@ def whole_or_nothing(folder: DataFolder, path: str) -> Iterator[None]:
 
 def stored_columns(schema: RelationSchema, extra: Sequence[str] = STORED_EXTRA) -> list[str]:
     """Select expressions that give a frame exactly the columns and types of a segment."""
-    types = {column.name: column.type.spark for column in schema.columns}
-    types |= {name: EXTRA_TYPES[name] for name in extra}
-    return [f"cast(`{name}` as {type_}) as `{name}`" for name, type_ in types.items()]
+    parts = [(column.name, column.type.spark, column.file_name) for column in schema.columns]
+    parts += [(name, EXTRA_TYPES[name], name) for name in extra]
+    return [f"cast(`{name}` as {type_}) as `{stored}`" for name, type_, stored in parts]
 
 
 # The folder is new and nobody looks into it before it is registered: no second rename, no marker file.
@@ -233,10 +234,3 @@ def write_parquet(frame: DataFrame, location: str, **options: Any) -> None:
         if "java.io.IOException" in str(error) or "FileAlreadyExists" in str(error):
             raise StorageUnavailable("changes cannot be written", detail=str(error).splitlines()[0]) from error
         raise
-
-
-def read_parquet(
-    spark: SparkSession, locations: list[str], schema: RelationSchema, extra: tuple[str, ...]
-) -> DataFrame:
-    """Files of one relation as a frame, without looking into them for their schema."""
-    return spark.read.schema(spark_ddl(schema, extra)).parquet(*locations)

@@ -98,6 +98,11 @@ class Versions:
         with self._lock:
             self._entries[relation] = _Entry(schema, Base(relation, None, EPOCH_ZERO, ()))
 
+    def set_schema(self, relation: RelationId, schema: RelationSchema) -> None:
+        """The relation's columns have changed; its files stay as they are."""
+        with self._lock:
+            self._entries[relation].schema = schema
+
     def drop_relation(self, relation: RelationId) -> None:
         with self._lock:
             self._entries.pop(relation, None)

@@ -93,9 +93,12 @@ class Runtime:
         def values(value: exp.Expr, low: int) -> Moments:
             return self._moments(version, value, low)
 
-        asked = Asked(self.writer.remembered, self._moment)
+        def greatest(segment: Segment, column: str) -> int | None:
+            return self._greatest(segment, version.schema.column(column).file_name)
+
+        asked = Asked(lambda segment: self.writer.remembered(segment, version.schema), self._moment)
         if ask:
-            asked = replace(asked, greatest=self._greatest, values=values)
+            asked = replace(asked, greatest=greatest, values=values)
         return self.horizons.crossing(plan, version, old_ms, new_ms, asked)
 
     def _greatest(self, segment: Segment, column: str) -> int | None:

@@ -153,6 +153,14 @@ def _key_columns(cursor: Cursor) -> tuple[str, ...]:
     return cursor.column_names()
 
 
+def column_definition(cursor: Cursor, table: ObjectName) -> tuple[ColumnDef, bool]:
+    """A column that is added to a table, and whether it says that it is the primary key."""
+    body = _TableBody(table)
+    _column(cursor, body)
+    (column,), key, _ = body.checked()
+    return column, bool(key)
+
+
 def _column(cursor: Cursor, body: _TableBody) -> None:
     position = cursor.position()
     name = cursor.name()

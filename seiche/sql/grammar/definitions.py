@@ -6,6 +6,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from seiche.errors import FeatureNotSupported, SyntaxError_, nearest
 from seiche.sql.grammar.access import alter_default_privileges, alter_user, create_user, named
+from seiche.sql.grammar.alter_table import alter_columns
 from seiche.sql.grammar.create_function import create_function
 from seiche.sql.grammar.create_table import create_table
 from seiche.sql.grammar.cursor import Cursor
@@ -193,7 +194,7 @@ def alter(cursor: Cursor) -> Statement:
         return AlterOwner(kind, name_of, cursor.user_name())
     if kind in _RENAMED and cursor.accept("rename", "to"):
         return Rename(kind, name_of, cursor.name())
-    altered = alter_relation(cursor, kind, name_of)
+    altered = alter_relation(cursor, kind, name_of) or alter_columns(cursor, kind, name_of)
     if altered is not None:
         return altered
     what = " ".join(filter(None, (cursor.word(), cursor.word(1) if cursor.sees("set") else ""))).upper()

@@ -116,11 +116,11 @@ def test_a_written_segment_knows_its_epochs_and_rows(writer: SegmentWriter, fold
 
 def test_a_segment_is_remembered_until_it_is_forgotten_and_read_again_then(writer: SegmentWriter) -> None:
     made = writer.write_stamped(SHIPS, SHIP, changes(SHIP, (1, "Ada", 1)), Epoch(9), Epoch(9))
-    assert writer.remembered(made) is not None
+    assert writer.remembered(made, SHIP) is not None
     writer.forget(made)
-    assert writer.remembered(made) is None
+    assert writer.remembered(made, SHIP) is None
     assert writer.load(made, SHIP).num_rows == 1
-    assert writer.remembered(made) is not None
+    assert writer.remembered(made, SHIP) is not None
 
 
 def test_removed_segments_leave_neither_file_nor_folder_nor_memory(writer: SegmentWriter, folder: DataFolder) -> None:
@@ -130,7 +130,7 @@ def test_removed_segments_leave_neither_file_nor_folder_nor_memory(writer: Segme
     folder.write_table(of_executors.path, changes(SHIP, (3, "Ida", 1)))
     writer.remove([made, of_executors, replace(made, path="r7/seg/gone-already.parquet")])
     assert folder.walk() == [kept.path]
-    assert writer.remembered(made) is None
+    assert writer.remembered(made, SHIP) is None
     assert not Path(folder.location("r7/seg/9-of-executors")).exists()
 
 

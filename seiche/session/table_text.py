@@ -1,0 +1,60 @@
+"""A table as the CREATE TABLE that would make it, for tables whose columns have changed since they were created."""
+
+from __future__ import annotations
+
+from seiche.catalog.objects import CatalogObject
+from seiche.errors import InvariantError
+from seiche.model import Column
+from seiche.sql.statements import quote_name
+from seiche.types import Kind, SqlType
+
+_WORDS = {Kind.INTEGER: "INT", Kind.DOUBLE: "DOUBLE", Kind.TIMESTAMP: "TIMESTAMP", Kind.TIME: "TIME"}
+
+
+def create_table_text(table: CatalogObject) -> str:
+    """The statement, with the columns that the table has now."""
+    if table.relation is None:
+        raise InvariantError(f"{table} has no rows")
+    key = tuple(table.properties.get("primary_key", ()))
+    items = [_column(column, key) for column in table.relation.visible]
+    if len(key) > 1:
+        items.append(f"PRIMARY KEY ({', '.join(quote_name(name) for name in key)})")
+    items += [f"WATERMARK FOR {quote_name(name)} AS {text}" for name, text in table.properties.get("watermarks", ())]
+    parts = (table.name,) if table.schema == "public" else (table.schema, table.name)
+    name = ".".join(quote_name(part) for part in parts)
+    text = f"CREATE TABLE {name} ({', '.join(items)})"
+    if table.relation.append_only:
+        text += " APPEND ONLY"
+    if conflict := table.properties.get("on_conflict"):
+        text += f" ON CONFLICT {conflict.upper()}"
+    if options := table.properties.get("options"):
+        text += " WITH (" + ", ".join(f"{quote_name(each)} = {_quoted(value)}" for each, value in options.items()) + ")"
+    return text
+
+
+def _column(column: Column, key: tuple[str, ...]) -> str:
+    parts = [quote_name(column.name), _type(column.type)]
+    if key == (column.name,):
+        parts.append("PRIMARY KEY")
+    elif not column.nullable and column.name not in key:
+        parts.append("NOT NULL")
+    if column.default is not None:
+        parts.append(f"DEFAULT {column.default}")
+    if column.generated is not None:
+        parts.append(f"AS {column.generated}")
+    return " ".join(parts)
+
+
+def _type(type_: SqlType) -> str:
+    match type_.kind:
+        case Kind.ARRAY:
+            assert type_.element is not None
+            return f"{_type(type_.element)}[]"
+        case Kind.STRUCT:
+            return "STRUCT<" + ", ".join(f"{quote_name(name)} {_type(each)}" for name, each in type_.fields) + ">"
+        case kind:
+            return _WORDS.get(kind, str(type_).upper())
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

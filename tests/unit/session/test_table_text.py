@@ -1,0 +1,54 @@
+"""The CREATE TABLE of a table whose columns have changed says the same as the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seiche.sql.parse import parse
+from seiche.sql.statements import CreateTable
+from tests.unit.session.port import Port, open_port
+
+TABLES = [
+    "CREATE TABLE t (id int PRIMARY KEY, name varchar NOT NULL DEFAULT 'it''s', at date DEFAULT now(), gone int)",
+    'CREATE TABLE t (a bigint, "B c" numeric(10,2), d double, PRIMARY KEY (a, "B c"), gone int) ON CONFLICT IGNORE',
+    "CREATE TABLE t (at timestamp, tags varchar[], box struct<w int, h real>, code char(3), gone int) APPEND ONLY",
+    "CREATE TABLE t (at timestamp, twice int AS 2 * n, n int, gone int, WATERMARK FOR at AS at - INTERVAL '1 hour')",
+    "CREATE TABLE t (id int, raw bytea, doc jsonb, span interval, day date, gone int) WITH (note = 'it''s')",
+]
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[Port]:
+    with open_port(tmp_path) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("text", TABLES)
+def test_the_text_declares_what_the_first_text_declared_less_what_went(port: Port, text: str) -> None:
+    port.execute(text)
+    port.execute("ALTER TABLE t DROP COLUMN gone")
+    ((_, shown),) = port.rows("SHOW CREATE TABLE t")
+    statements = [parse(each)[0].statement for each in (text.replace(", gone int", ""), shown)]
+    first, second = statements
+    assert isinstance(first, CreateTable)
+    assert isinstance(second, CreateTable)
+    assert _declared(first) == _declared(second)
+
+
+def _declared(statement: CreateTable) -> object:
+    key = statement.primary_key
+    columns = [
+        (
+            column.name,
+            column.type,
+            column.nullable or column.name in key,
+            column.default.text if column.default is not None else None,
+            column.generated.text if column.generated is not None else None,
+        )
+        for column in statement.columns
+    ]
+    watermarks = [(each.column, each.expression.text) for each in statement.watermarks]
+    return columns, key, watermarks, statement.append_only, statement.on_conflict, dict(statement.options)
