@@ -142,12 +142,12 @@ class _Reader:
         self._name_of = name_of
 
     def read_stored(self, plan: Plan) -> _Shown:
-        """The root of a fragment, with the techniques that there are to choose from in each epoch."""
+        """The root of a fragment, with the techniques that there are to choose from."""
         shown = self.read(plan)
         found = techniques(plan)
         if len(found) == 1:
             return shown
-        line = f"in each epoch the cheapest of: {', '.join(each.value for each in found)}"
+        line = f"techniques: {', '.join(each.value for each in found)}"
         return replace(shown, node=replace(shown.node, details=(*shown.node.details, line)))
 
     def read(self, plan: Plan) -> _Shown:

@@ -17,7 +17,7 @@ from tests.differential.harbour_tables import Row, Write
 from tests.differential.scenario import Port
 from tests.differential.test_operators import BERTHS, Quay, table
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
 
 ROWS = 200
 CALLS = table("calls", "id", id=domains.INTEGER, berth=domains.INTEGER, ship=domains.INTEGER, tons=domains.INTEGER)
