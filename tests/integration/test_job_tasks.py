@@ -76,7 +76,7 @@ def test_tasks_of_jobs_are_set_shown_kept_and_used(open_database: Open) -> None:
     assert rows(db, f"{shown}'v'") == [("3",)]
     assert rows(
         db,
-        "SELECT parallelism, max_parallelism FROM rw_fragment_parallelism f JOIN rw_table_fragments t"
+        "SELECT f.parallelism, t.max_parallelism FROM rw_fragment_parallelism f JOIN rw_table_fragments t"
         " ON f.id = t.table_id WHERE name = 'v'",
     ) == [(3, 256)]
     db.close()
