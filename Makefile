@@ -41,7 +41,7 @@ test: setup  ## all tests but the long ones
 	@$(BIN)/python scripts/run-tests -- $(PYTEST_ARGS)
 
 .PHONY: test-long
-test-long: setup  ## TPC-H and Nexmark as views, and every operator by affected keys, against Spark (minutes)
+test-long: setup  ## TPC-H and Nexmark as views, every operator by affected keys, every slt file with kills (an hour)
 	@$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
 .PHONY: soak

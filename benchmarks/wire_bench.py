@@ -18,7 +18,10 @@ import psycopg
 
 from benchmarks.measure import Finding, median_seconds, milliseconds, peak_mib
 
-SHIPS = "SELECT i AS id, 'ship ' || i % 500 AS name, (i * 7919 % 1000)::float8 AS tons FROM generate_series(1, {}) g(i)"
+SHIPS = (
+    "SELECT i AS id, 'ship ' || i % 500 AS name, (i * 7919 % 1000)::float8 AS tons"
+    " FROM generate_series(1::bigint, {}) AS g(i)"
+)
 
 
 def lookups(times: int, scale: float) -> list[Finding]:

@@ -189,6 +189,7 @@ class EngineMetrics:
     committed_epoch: Family = field(init=False)
     view_rows: Family = field(init=False)
     expression_failures: Family = field(init=False)
+    steps: Family = field(init=False)
     backfill_rows: Family = field(init=False)
     backfill_upstream_rows: Family = field(init=False)
     backfill_step_seconds: Family = field(init=False)
@@ -214,6 +215,12 @@ class EngineMetrics:
             "view_rows": new.counter("seiche_changed_rows_total", "rows that appeared or left", "relation"),
             "expression_failures": new.counter(
                 "seiche_expression_failures_total", "rows for which an expression gave NULL since it failed", "relation"
+            ),
+            "steps": new.counter(
+                "seiche_view_steps_total",
+                "parts of views brought up to date, by the technique chosen",
+                "relation",
+                "technique",
             ),
             "backfill_rows": new.counter(
                 "seiche_backfill_rows_total", "rows of history that a view in creation read", "relation"

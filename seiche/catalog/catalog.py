@@ -310,7 +310,12 @@ class Catalog:
         owned = [f'database "{it.name}"' for it in self.databases if it.owner == name]
         owned += [f'schema "{it.name}"' for it in self.schemas if it.owner == name]
         owned += [str(it) for it in self.objects() if it.owner == name]
-        _refuse_while_used(f'user "{name}"', owned, "Give them another owner with ALTER ... OWNER TO, or drop them.")
+        _refuse_while_used(
+            f'user "{name}"',
+            owned,
+            "Give them another owner with ALTER ... OWNER TO, or drop them.",
+            before="Permission denied: ",
+        )
         return self._forgetting({doomed.id}, users=tuple(other for other in self.users if other != doomed))
 
     def with_grants(self, *grants: Grant) -> Catalog:
@@ -459,10 +464,10 @@ def _not_found(kind: str, name: str) -> str:
     return f'In the catalog: {kind} not found: "{name}".'
 
 
-def _refuse_while_used(what: str, users: list[str], hint: str) -> None:
+def _refuse_while_used(what: str, users: list[str], hint: str, before: str = "") -> None:
     if users:
         raise DependentObjects(
-            f"{what} cannot be dropped because other objects depend on it",
+            f"{before}{what} cannot be dropped because other objects depend on it",
             detail=_listed([f"{user} depends on {what}" for user in users]),
             hint=hint,
         )

@@ -53,6 +53,7 @@ class Checkpoint:
     drop_backfill   drops the progress per vnode of these jobs
     source_offsets  the offset of each split; splits that are not named keep theirs
     settings        system parameters; None returns one to its default
+    refresh_history JSON values, `job_id` among them; the last ones of each job are kept
     """
 
     epoch: Epoch | None = None
@@ -167,7 +168,8 @@ class Checkpoint:
             row_counters=kept_of(self.row_counters, later.row_counters),
             settings={**self.settings, **later.settings},
             events=self.events + later.events,
-            refresh_history=self.refresh_history + later.refresh_history,
+            refresh_history=tuple(it for it in self.refresh_history if it["job_id"] not in gone)
+            + later.refresh_history,
         )
 
 

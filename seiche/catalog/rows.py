@@ -7,7 +7,7 @@ checkpoint that is not empty; nothing here depends on which of the two databases
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
@@ -46,7 +46,8 @@ from seiche.model import (
     Segment,
 )
 
-EVENTS_KEPT = 10_000  # of each log; the oldest go first
+EVENTS_KEPT = 10_000  # the oldest go first
+HISTORY_KEPT = 500  # of each job; the oldest go first
 
 COMMITTED_EPOCH = "committed_epoch"
 NEXT_ID = "next_id"
@@ -85,9 +86,7 @@ class CheckpointWriter:
             tables.events,
             [{"time_ms": it.time_ms, "kind": it.kind, "info": _to_json(it.info)} for it in checkpoint.events],
         )
-        _append_log(
-            connection, tables.refresh_history, [{"info": _to_json(info)} for info in checkpoint.refresh_history]
-        )
+        _append_history(connection, checkpoint.refresh_history)
         if checkpoint.epoch is not None:
             self._put(connection, tables.counters, [{"name": COMMITTED_EPOCH, "value": checkpoint.epoch}])
 
@@ -105,6 +104,7 @@ class CheckpointWriter:
             _delete(connection, tables.grants.c.target_id, ids)
             _delete(connection, tables.comments.c.target_id, ids)
             _delete(connection, table.c.id, ids)
+        _delete(connection, tables.refresh_history.c.job_id, checkpoint.drop_objects)
         _delete(connection, tables.users.c.id, checkpoint.drop_users)
         _delete_by_key(connection, tables.grants, checkpoint.drop_grants)
         _delete_by_key(connection, tables.default_grants, checkpoint.drop_default_grants)
@@ -372,6 +372,28 @@ def _append_log(connection: Connection, table: sa.Table, rows: list[dict[str, An
         connection.execute(sa.insert(table), rows)
         newest = sa.select(sa.func.max(table.c.id)).scalar_subquery()
         connection.execute(sa.delete(table).where(table.c.id <= newest - EVENTS_KEPT))
+
+
+_INSERT_HISTORY = sa.insert(tables.refresh_history)
+_OLDEST_HISTORY = (
+    sa.select(tables.refresh_history.c.id)
+    .where(tables.refresh_history.c.job_id == sa.bindparam("job"))
+    .order_by(tables.refresh_history.c.id.desc())
+    .limit(1)
+    .offset(sa.bindparam("kept"))
+    .scalar_subquery()
+)
+_CUT_HISTORY = sa.delete(tables.refresh_history).where(
+    tables.refresh_history.c.job_id == sa.bindparam("job"), tables.refresh_history.c.id <= _OLDEST_HISTORY
+)
+
+
+def _append_history(connection: Connection, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Each entry names its job. A busy one does not crowd out the entries of others."""
+    if entries:
+        connection.execute(_INSERT_HISTORY, [{"job_id": it["job_id"], "info": _to_json(it)} for it in entries])
+        jobs = sorted({it["job_id"] for it in entries})
+        connection.execute(_CUT_HISTORY, [{"job": job, "kept": HISTORY_KEPT} for job in jobs])
 
 
 def _ids(connection: Connection, *names: sa.Column[Any]) -> dict[Any, int]:

@@ -270,9 +270,12 @@ events = Table(
     Column("info", Text, nullable=False),
 )
 
+# What was chosen for a job in an epoch, the last entries of each job. It goes with the job.
 refresh_history = Table(
     PREFIX + "refresh_history",
     metadata,
     Column("id", Serial, primary_key=True),
+    Column("job_id", BigInteger, nullable=False),
     Column("info", Text, nullable=False),
+    Index(None, "job_id", "id"),
 )

@@ -73,12 +73,13 @@ class JobReport:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a job hands over at a barrier: only the relations that changed, its piece of the checkpoint, and one
-    reply for each request. Without a `report`, the graph's own measurements stand for it."""
+    reply for each request. Without a `report`, the graph's own measurements stand for it, with the job's `notes`."""
 
     changes: Mapping[RelationId, Changes] = field(default_factory=dict)
     part: object | None = None
     report: JobReport | None = None
     replies: Mapping[int, Reply] = field(default_factory=dict)
+    notes: Mapping[str, float] = field(default_factory=dict)
 
 
 class Job(Protocol):
@@ -234,6 +235,7 @@ class _Run:
             rows_out=sum(changes.rows for changes in outcome.changes.values()),
             seconds=seconds,
             requests=len(self.requests),
+            notes=outcome.notes,
         )
 
 

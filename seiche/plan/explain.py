@@ -36,6 +36,7 @@ from seiche.plan.algebra import (
     input_index,
     rewrite_columns,
 )
+from seiche.plan.choice import techniques
 from seiche.plan.fragments import Fragment
 from seiche.plan.keyed import meaning
 from seiche.plan.state import COUNT, group_state
@@ -60,7 +61,7 @@ class Node:
 def describe(fragments: Sequence[Fragment], name_of: Callable[[RelationId], str]) -> Node:
     """The tree of a view; internal relations are shown as the operators that fill them."""
     root = fragments[-1]
-    shown = _Reader({fragment.relation: fragment for fragment in fragments}, name_of).read(root.plan)
+    shown = _Reader({fragment.relation: fragment for fragment in fragments}, name_of).read_stored(root.plan)
     details = [f"columns: {', '.join(column.name for column in root.schema.visible)}"]
     hidden = [f"{field.name} = {_hidden(shown, field)}" for field in root.plan.fields if field.hidden]
     if hidden:
@@ -140,10 +141,19 @@ class _Reader:
         self._stored = stored
         self._name_of = name_of
 
+    def read_stored(self, plan: Plan) -> _Shown:
+        """The root of a fragment, with the techniques that there are to choose from in each epoch."""
+        shown = self.read(plan)
+        found = techniques(plan)
+        if len(found) == 1:
+            return shown
+        line = f"in each epoch the cheapest of: {', '.join(each.value for each in found)}"
+        return replace(shown, node=replace(shown.node, details=(*shown.node.details, line)))
+
     def read(self, plan: Plan) -> _Shown:
         match plan:
             case Scan() if plan.relation in self._stored:
-                return self.read(self._stored[plan.relation].plan)
+                return self.read_stored(self._stored[plan.relation].plan)
             case Scan():
                 name = self._name_of(plan.relation)
                 columns = {field.name: _column(field) for field in plan.fields}

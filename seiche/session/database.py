@@ -165,7 +165,7 @@ class Database:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self.points = PointReads(self.runtime.versions, Lookups(self.runtime.reader))
+        self.points = PointReads(Lookups(self.runtime.reader))
         self.load = StreamLoad(self.clock)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
         self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs, self.refreshes.words)

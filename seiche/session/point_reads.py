@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from seiche.model import Epoch, RelationSchema
+from seiche.model import RelationId, RelationSchema
 from seiche.query import relation_of
 from seiche.sql.bind import BoundQuery
 from seiche.sql.point import point_read
 from seiche.storage.lookups import Lookups
-from seiche.storage.versions import Versions
+from seiche.storage.versions import RelationVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +26,22 @@ class Found:
 
 
 class PointReads:
-    def __init__(self, versions: Versions, lookups: Lookups) -> None:
-        self._versions = versions
+    def __init__(self, lookups: Lookups) -> None:
         self._lookups = lookups
 
-    def find(self, bound: BoundQuery, epoch: Epoch) -> Found | None:
-        """The rows that the query needs, at the epoch; None when it needs more than a few rows by their keys."""
-        read = point_read(bound.ast, self._schema)
+    def find(self, bound: BoundQuery, versions: Mapping[RelationId, RelationVersion]) -> Found | None:
+        """The rows that the query needs of these versions; None when it needs more than a few rows by their keys."""
+
+        def schema(source: str) -> RelationSchema | None:
+            """The shape of a source that is one of the versions; others have names of another form."""
+            stored = source.startswith("r") and source[1:].isdecimal()
+            version = versions.get(relation_of(source)) if stored else None
+            return version.schema if version is not None else None
+
+        read = point_read(bound.ast, schema)
         if read is None:
             return None
-        version = self._versions.at(relation_of(read.source), epoch)
-        rows = self._lookups.rows(version, read.values, read.condition)
+        rows = self._lookups.rows(versions[relation_of(read.source)], read.values, read.condition)
         if rows is None:
             return None
         if read.shown is None:
@@ -43,9 +49,3 @@ class PointReads:
         aliases = [column.alias for column in bound.columns]
         answer = pa.table(dict(zip(aliases, (rows[name] for name in read.shown), strict=True)))
         return Found(read.source, rows, answer)
-
-    def _schema(self, source: str) -> RelationSchema | None:
-        """The shape of a source, if its rows are stored: other sources have names that are not those of relations."""
-        if not (source.startswith("r") and source[1:].isdecimal()) or relation_of(source) not in self._versions:
-            return None
-        return self._versions.schema(relation_of(source))

@@ -6,9 +6,10 @@ Files that a result reads stay until the result is gone.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ from seiche.session.work import Work
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery, Settings, bind_query
 from seiche.sql.parameters import Parameters
+from seiche.storage.versions import RelationVersion
+
+Versioned = Mapping[RelationId, RelationVersion]
 
 
 class Reading:
@@ -61,11 +65,12 @@ class Reading:
         held = self._hold()
         epoch = self._epoch(bound)
         try:
-            found = self._database.points.find(bound, epoch) if self._transaction is None else None
+            versions = self._versions(bound, epoch)
+            found = self._database.points.find(bound, versions)
             if found is not None and found.answer is not None:
                 held.close()
                 return answered(self._database, Answer(bound.columns, found.answer), epoch)
-            frame = self._planned(bound, epoch, found)
+            frame = self._planned(bound, epoch, versions, found)
         except BaseException:
             held.close()
             raise
@@ -90,7 +95,8 @@ class Reading:
 
     def frame(self, bound: BoundQuery) -> DataFrame:
         """The query's rows at the epoch that is read now."""
-        return self._frame_at(bound, self._epoch(bound))
+        epoch = self._epoch(bound)
+        return self._frame_at(bound, epoch, self._versions(bound, epoch))
 
     def _schema(self) -> str | None:
         """Where something new would go: the first schema of the search path that exists."""
@@ -116,17 +122,24 @@ class Reading:
                 )
         return Epoch(asked)
 
-    def _planned(self, bound: BoundQuery, epoch: Epoch, found: Found | None) -> DataFrame:
-        """The query as a frame, which may have been made before."""
-        database, relations = self._database, sorted(bound.relations)
-        stored = [RelationId(each) for each in relations if RelationId(each) in database.runtime.versions]
-        plain = len(stored) == len(relations) and not bound.volatile and f"`{SYSTEM_SOURCE}" not in bound.sql
-        if self._transaction is not None or found is not None or not plain:
-            return self._frame_at(bound, epoch, found)
-        versions = [database.runtime.versions.at(each, epoch) for each in stored]
-        return database.plans.frame(bound, database.catalog, versions, lambda: self._frame_at(bound, epoch))
+    def _versions(self, bound: BoundQuery, epoch: Epoch) -> Versioned:
+        """The files of every stored relation of the query, all found at once: a fold may move a base on while others
+        are looked up. None are needed in a block, which has its own."""
+        known = self._database.runtime.versions
+        if self._transaction is not None and epoch == self._transaction.epoch:
+            return {}
+        return {RelationId(id): known.at(RelationId(id), epoch) for id in bound.relations if RelationId(id) in known}
 
-    def _frame_at(self, bound: BoundQuery, epoch: Epoch, found: Found | None = None) -> DataFrame:
+    def _planned(self, bound: BoundQuery, epoch: Epoch, versions: Versioned, found: Found | None) -> DataFrame:
+        """The query as a frame, which may have been made before."""
+        plain = len(versions) == len(bound.relations) and not bound.volatile and f"`{SYSTEM_SOURCE}" not in bound.sql
+        if found is not None or not plain:
+            return self._frame_at(bound, epoch, versions, found)
+        files = [versions[each] for each in sorted(versions)]
+        make = partial(self._frame_at, bound, epoch, versions)
+        return self._database.plans.frame(bound, self._database.catalog, files, make)
+
+    def _frame_at(self, bound: BoundQuery, epoch: Epoch, versions: Versioned, found: Found | None = None) -> DataFrame:
         runtime = self._database.runtime
         views: dict[str, str] = {}
         with open_scope(runtime.spark) as scope:
@@ -141,8 +154,7 @@ class Reading:
                     elif self._transaction is not None and epoch == self._transaction.epoch:
                         views[source] = scope.view(self._transaction.frame(relation_of(source)))
                     else:
-                        version = runtime.versions.at(relation_of(source), epoch)
-                        views[source] = scope.view(runtime.reader.exact(version))
+                        views[source] = scope.view(runtime.reader.exact(versions[relation_of(source)]))
                 return views[source]
 
             return typed(scope.sql(render(bound.ast, view_of)), bound)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.errors import FeatureNotSupported
 from seiche.session.database import Database
@@ -42,6 +43,7 @@ def show_objects(database: Database, variables: Variables, statement: ast.ShowOb
     match statement.listing:
         case ast.Listing.SCHEMAS:
             names = [schema.name for schema in catalog.schemas if schema.database == "dev"]
+            names += SYSTEM_NAMESPACES
         case ast.Listing.DATABASES:
             names = [each.name for each in catalog.databases]
         case ast.Listing.USERS:

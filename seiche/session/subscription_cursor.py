@@ -9,6 +9,7 @@ fetches, and where nothing changed nothing is read at all: looking for changes c
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -19,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from seiche.catalog.objects import CatalogObject
 from seiche.errors import CursorBehind, UndefinedObject
-from seiche.model import Epoch, ObjectId, RelationId
+from seiche.model import Epoch, ObjectId, RelationId, RelationSchema
 from seiche.session.database import Database
 from seiche.session.result import Piece
 from seiche.session.streaming import PIECE_ROWS
@@ -41,11 +42,12 @@ class SubscriptionCursor:
         self.subscription = subscription
         self._database = database
         self._relation = RelationId(source)
-        self._schema = database.runtime.versions.schema(self._relation)
+        self._take_shape(database.runtime.versions.schema(self._relation))
         self._pieces = pieces
         self._position = start
         self._held = ExitStack()
-        self._begin: Callable[[], Iterator[Piece]] | None = self._snapshot(start) if full else None
+        weakref.finalize(self, self._held.close)
+        self._begin: Callable[[], Iterator[Piece]] | None = self._snapshot() if full else None
         self._rows: Iterator[Piece] | None = None  # of what `_begin` began, and how many of them were given
         self._given = 0
         self._reading_snapshot = full
@@ -53,9 +55,6 @@ class SubscriptionCursor:
         self._at = 0
         self._closed = False
         self._used_ms = database.clock.now_ms()
-        shown = [(column.name, column.type) for column in self._schema.visible]
-        named = [*shown, ("op", VARCHAR), ("rw_timestamp", BIGINT)]
-        self.columns = tuple(OutputColumn(label, label, type_) for label, type_ in named)
 
     @property
     def state(self) -> str:
@@ -89,6 +88,12 @@ class SubscriptionCursor:
 
     # ------------------------------------------------------------------------------------------------
 
+    def _take_shape(self, schema: RelationSchema) -> None:
+        self._schema = schema
+        shown = [(column.name, column.type) for column in schema.visible]
+        named = [*shown, ("op", VARCHAR), ("rw_timestamp", BIGINT)]
+        self.columns = tuple(OutputColumn(label, label, type_) for label, type_ in named)
+
     def _ready(self) -> bool:
         if self._closed or self._at < self._piece[1] or self._begin is not None or not self._exists():
             return True
@@ -120,15 +125,16 @@ class SubscriptionCursor:
             self._held.close()
         return False
 
-    def _snapshot(self, epoch: Epoch) -> Callable[[], Iterator[Piece]]:
-        """The rows at the epoch, by key. Their files are kept from here on until all are given."""
+    def _snapshot(self) -> Callable[[], Iterator[Piece]]:
+        """The rows as they are now, by key. Their files are kept from here on until all are given."""
         self._held.enter_context(self._database.trash.reading())
-        version = self._database.runtime.versions.at(self._relation, epoch)
+        version = self._database.runtime.versions.committed(self._relation)
+        self._position = version.epoch
 
         def rows() -> Iterator[Piece]:
             frame = self._database.runtime.reader.exact(version)
-            shown = [f"`{column.name}`" for column in self._schema.visible]
-            for batch in self._pieces(frame.orderBy(*by_key(self._schema)).selectExpr(*shown)):
+            shown = [f"`{column.name}`" for column in version.schema.visible]
+            for batch in self._pieces(frame.orderBy(*by_key(version.schema)).selectExpr(*shown)):
                 values: list[list[Any]] = [column.to_pylist() for column in batch.columns]
                 yield [*values, ["Insert"] * batch.num_rows, [None] * batch.num_rows], batch.num_rows
 
@@ -138,8 +144,13 @@ class SubscriptionCursor:
         """The next part of the log; None when nothing has changed."""
         if not self._exists():
             raise UndefinedObject(f"{self.subscription} of this cursor was dropped", hint=f"CLOSE {self.name}.")
+        versions = self._database.runtime.versions
+        shape = versions.schema(self._relation)
+        if shape != self._schema:  # a FETCH has one set of columns: this one ends here, the next has the new ones
+            self._take_shape(shape)
+            return None
         self._held.enter_context(self._database.trash.reading())
-        found = self._database.runtime.versions.log_since(self._relation, self._position)
+        found = versions.log_since(self._relation, self._position)
         if found is None:
             self._held.close()
             raise CursorBehind(

@@ -198,6 +198,13 @@ _ALIASES = {"time zone": "timezone", "time_zone": "timezone"}
 _PREFIX = "rw_"  # RisingWave knows many of its variables with it and without it
 
 
+# What RisingWave sets along with a value.
+_IMPLIED: dict[tuple[str, str], dict[str, str]] = {
+    ("force_two_phase_agg", "true"): {"enable_two_phase_agg": "true"},
+    ("enable_two_phase_agg", "false"): {"force_two_phase_agg": "false"},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Variables:
     """One session's values."""
@@ -229,6 +236,7 @@ class Variables:
             changed.pop(variable.name, None)
         else:
             changed[variable.name] = variable.check(value)
+            changed |= _IMPLIED.get((variable.name, changed[variable.name]), {})
         return replace(self, values=MappingProxyType(changed))
 
 

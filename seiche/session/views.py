@@ -21,7 +21,7 @@ from seiche.errors import (
     UndefinedObject,
 )
 from seiche.model import RESERVED_COLUMNS, Column, JobId, ObjectId, RelationId
-from seiche.plan.algebra import Keyed, Plan, Recompute, recomputed
+from seiche.plan.algebra import Keyed, Plan, Recompute, follows_clock, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions, reserved_name
@@ -167,7 +167,7 @@ class ViewDefinitions:
         if options.schedule is None:
             return
         parts = [each.plan for each in cut(plan, RelationId(0), lambda: RelationId(0))]
-        if any(isinstance(each, Recompute) and each.time_driven for each in parts):
+        if any(follows_clock(each) for each in parts):
             raise FeatureNotSupported(
                 f'materialized view "{name}" reads the clock, which keeps no change log',
                 hint="Leave out the schedule, or the clock.",

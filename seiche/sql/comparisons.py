@@ -11,6 +11,7 @@ from seiche.sql import operators
 from seiche.sql.binder import QUERY, Binder
 from seiche.sql.calls import row_parts
 from seiche.sql.casts import convert
+from seiche.sql.dialect import UNKNOWN
 from seiche.sql.functions import arrays, jsonb, undefined
 from seiche.sql.nodes import (
     boolean,
@@ -177,6 +178,8 @@ def scalar(binder: Binder, node: exp.Expr) -> exp.Expr:
 def is_test(binder: Binder, node: exp.Expr) -> exp.Expr:
     wanted = node.expression
     match wanted:
+        case exp.Null() if wanted.meta.get(UNKNOWN):
+            return is_null(binder.condition(node.this, "IS UNKNOWN"))
         case exp.Null():
             row = row_parts(node.this)
             if row is not None:

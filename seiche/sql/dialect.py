@@ -16,6 +16,7 @@ from sqlglot.parsers.risingwave import RisingWaveParser
 from sqlglot.tokenizer_core import TokenType
 
 # Calls whose arguments have a grammar of their own (FROM, FOR, PLACING, AS, IN, ORDER BY).
+UNKNOWN = "unknown"  # marks the NULL of `IS UNKNOWN`
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "STRING_AGG", "SUBSTRING", "TRIM")
 
 
@@ -73,6 +74,14 @@ class Seiche(RisingWave):
             if not self._match(TokenType.PIPE):
                 self.raise_error("Expected | after the names")
             return exp.Lambda(this=self._parse_disjunction(), expressions=names)
+
+        def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
+            """`IS UNKNOWN` is `IS NULL` for truth values only, so the word is kept."""
+            unknown = not distinct and self._curr is not None and self._curr.token_type is TokenType.UNKNOWN
+            tree = super()._parse_is_rhs(distinct)
+            if unknown and isinstance(tree, exp.Null):
+                tree.meta[UNKNOWN] = True
+            return tree
 
         def _parse_using_identifiers(self) -> list[exp.Expr]:
             """Bare names: sqlglot would drop what a column is qualified with."""

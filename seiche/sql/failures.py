@@ -23,7 +23,7 @@ from seiche.errors import (
     SeicheError,
     StringTooLong,
 )
-from seiche.sql.literals import numeric_limit
+from seiche.sql.literals import INVALID_DIGIT, numeric_limit
 from seiche.sql.nodes import FALLIBLE, boolean, conjunction, disjunction, is_null, negation, not_null, typed
 from seiche.types import BOOLEAN
 
@@ -143,6 +143,8 @@ def translate_spark_error(error: BaseException) -> SeicheError:
     """PostgreSQL's error for an exception of Spark; one that says nothing of the user's data stays ours."""
     if isinstance(error, SeicheError):
         return error
+    if isinstance(error, OverflowError):  # Python's calendar is shorter than Spark's
+        return DataException("date or timestamp out of range", detail="It lies before year 1 or after year 9999.")
     condition, message = _condition(error)
     if "No space left on device" in message:
         return DiskFull(
@@ -158,8 +160,9 @@ def translate_spark_error(error: BaseException) -> SeicheError:
             return DivisionByZero("division by zero")
         case "CAST_INVALID_INPUT":
             value = _first(r"The value (?:'(.*?)'|(\S+)) of the type", message)
-            type_ = _first(r'cannot be cast to "([^"]+)"', message) or ""
-            return InvalidText(f'invalid input syntax for type {_type_name(type_)}: "{value}"')
+            type_ = _type_name(_first(r'cannot be cast to "([^"]+)"', message) or "")
+            detail = INVALID_DIGIT if type_ in ("smallint", "integer", "bigint") else None
+            return InvalidText(f'invalid input syntax for type {type_}: "{value}"', detail=detail)
         case "CONVERSION_INVALID_INPUT" | "INVALID_FORMAT" | "CANNOT_PARSE_TIMESTAMP" | "DATETIME_FIELD_OUT_OF_BOUNDS":
             value = _first(r"The value '(.*?)'", message) or _first(r"Text '(.*?)'", message)
             shown = f': "{value}"' if value else ""
@@ -186,19 +189,15 @@ def translate_spark_error(error: BaseException) -> SeicheError:
             return CardinalityViolation("more than one row returned by a subquery used as an expression")
         case "MALFORMED_RECORD_IN_PARSING" | "INVALID_JSON_ROOT_FIELD" | "VARIANT_DUPLICATE_KEY":
             return InvalidText("invalid input syntax for type json", detail=_sentence(message))
+        case "DATETIME_OVERFLOW":
+            return DataException("timestamp out of range", detail=_sentence(message))
         case "USER_RAISED_EXCEPTION" if "violates not-null constraint" in message:
             return NotNullViolation(_sentence(message).rstrip("."))
         case "USER_RAISED_EXCEPTION" if "value too long for type" in message:
             return StringTooLong(_sentence(message).rstrip("."))
         case "USER_RAISED_EXCEPTION":
             return InvalidParameter(_sentence(message).rstrip("."))
-        case (
-            "INVALID_ARRAY_INDEX"
-            | "INVALID_PARAMETER_VALUE"
-            | "INVALID_REGEXP_REPLACE"
-            | "DATETIME_OVERFLOW"
-            | "INVALID_UTF8_STRING"
-        ):
+        case "INVALID_ARRAY_INDEX" | "INVALID_PARAMETER_VALUE" | "INVALID_REGEXP_REPLACE" | "INVALID_UTF8_STRING":
             return DataException("invalid value in an expression", detail=_sentence(message))
         case "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY":
             return _unsupported(message)

@@ -34,7 +34,7 @@ from seiche.sql.nodes import (
     variable,
 )
 from seiche.sql.operators import decimal_quotient
-from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL, VARCHAR, Kind, SqlType, array_of, numeric
+from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL, VARCHAR, Kind, SqlType, array_of, numeric, struct_of
 
 Over = Callable[[exp.Expr, "exp.WindowSpec | None"], exp.Expr]
 _WHOLE = {"kind": "ROWS", "start": "UNBOUNDED", "start_side": "PRECEDING", "end": "UNBOUNDED", "end_side": "FOLLOWING"}
@@ -77,7 +77,9 @@ def framed(made: FramedCall, over: Over, settings: Settings) -> exp.Expr:
     by_groups = kind == "GROUPS"
     if kind == SESSION and len(made.keys) != 1:
         raise SyntaxError_("SESSION WITH GAP requires exactly one ORDER BY column")
-    rows = typed(exp.Anonymous(this="array_agg", expressions=[row]), type_)
+    keys = [(f"k{i}", type_of(each)) for i, each in enumerate(made.keys)] or [("one", INTEGER)]
+    row_type = struct_of(("k", struct_of(*keys)), ("v", type_), ("f", BOOLEAN))
+    rows = typed(exp.Anonymous(this="array_agg", expressions=[row]), array_of(row_type))
     parts = [
         ("frame", over(rows, exp.WindowSpec(**_WHOLE) if kind in _OF_PARTITION else made.frame)),
         ("k", key.copy()),
@@ -140,7 +142,7 @@ def _session(rows: exp.Expr, gap: exp.Expr) -> exp.Expr:
     edges = []
     for ascending, further, behind in ((True, exp.GTE, (other, reached)), (False, exp.LTE, (reached, other))):
         listed = exp.Anonymous(this="sort_array", expressions=[keys.copy(), exp.Boolean(this=ascending)])
-        step = exp.Paren(this=exp.Sub(this=behind[0].copy(), expression=behind[1].copy()))
+        step = exp.Anonymous(this="try_subtract", expressions=[each.copy() for each in behind])
         near = conjunction(
             [further(this=other.copy(), expression=own.copy()), exp.LTE(this=step, expression=gap.copy())]
         )

@@ -198,9 +198,10 @@ def _relation(
     if relation.id is not None and not binding.expanding:
         binding.usage.references.append((relation.id, node))
     name = alias.name if alias is not None and alias.name else node.name
+    schema = None if alias is not None else node.db or "public"
     as_of_now = _is_as_of_now(node, expanded=relation.view is not None)
     if relation.view is not None:
-        return _view(binding, relation, name, alias, scope)
+        return _view(binding, relation, name, alias, scope, schema)
     if relation.id is not None:
         binding.usage.relations.add(relation.id)
     ref = binding.ref(name)
@@ -212,7 +213,6 @@ def _relation(
         Entry(new_names.get(c.name, c.name), typed(exp.column(c.name, table=ref, quoted=True), c.type), c.hidden)
         for c in relation.columns
     )
-    schema = node.db or (None if alias is not None else "public")
     scope.add(RangeVariable(name, ref, entries, schema))
     made = named_table(relation.source, ref)
     if as_of_now:
@@ -237,7 +237,9 @@ def _is_as_of_now(node: exp.Table, *, expanded: bool) -> bool:
     return True
 
 
-def _view(binding: Binding, relation: BoundRelation, name: str, alias: exp.Expr | None, scope: Scope) -> exp.Expr:
+def _view(
+    binding: Binding, relation: BoundRelation, name: str, alias: exp.Expr | None, scope: Scope, schema: str | None
+) -> exp.Expr:
     assert relation.view is not None
     if relation.name in binding.expanding:
         raise InvalidDefinition(f'view "{relation.name}" refers to itself')
@@ -249,7 +251,7 @@ def _view(binding: Binding, relation: BoundRelation, name: str, alias: exp.Expr 
     names = [column.name for column in relation.columns]
     if len(names) == len(bound.columns):
         bound = Bound(bound.ast, [replace(c, name=n) for c, n in zip(bound.columns, names, strict=True)])
-    return _derived_table(binding, bound, alias, scope, name, lateral=False)
+    return _derived_table(binding, bound, alias, scope, name, lateral=False, schema=schema)
 
 
 def _common_table(
@@ -264,7 +266,14 @@ def _common_table(
 
 
 def _derived_table(
-    binding: Binding, bound: Bound, alias: exp.Expr | None, scope: Scope, default: str, *, lateral: bool
+    binding: Binding,
+    bound: Bound,
+    alias: exp.Expr | None,
+    scope: Scope,
+    default: str,
+    *,
+    lateral: bool,
+    schema: str | None = None,
 ) -> exp.Expr:
     name = alias.name if alias is not None and alias.name else default
     ref = binding.ref(name)
@@ -276,7 +285,7 @@ def _derived_table(
     for index, column in enumerate(bound.columns):
         shown = renamed[index] if index < len(renamed) else column.name
         entries.append(Entry(shown, typed(exp.column(column.alias, table=ref, quoted=True), column.type)))
-    scope.add(RangeVariable(name, ref, tuple(entries)))
+    scope.add(RangeVariable(name, ref, tuple(entries), schema))
     derived = derived_table(bound.ast, ref)
     return lateral_table(derived) if lateral else derived
 

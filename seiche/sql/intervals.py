@@ -165,6 +165,7 @@ def _fractional(node: exp.Expr, number: exp.Expr, scale: Callable[[exp.Expr], ex
     months = scale(spark_cast(months_of(node), DOUBLE))
     whole_months = spark_cast(months, INTEGER)
     spare = binary(exp.Mul, DOUBLE, binary(exp.Sub, DOUBLE, months.copy(), whole_months.copy()), integer(30))
+    spare = call(DOUBLE, "round", spare, integer(6))  # 0.4 of a month is 12 days, and not a little less
     days = scale(spark_cast(days_of(node), DOUBLE))
     whole_days = binary(exp.Add, INTEGER, spark_cast(days, INTEGER), spark_cast(spare, INTEGER))
     rest = binary(

@@ -75,8 +75,11 @@ def literal(value: str, type_: SqlType, settings: Settings) -> exp.Expr:
     raise _invalid(value, type_)
 
 
+INVALID_DIGIT = "There is an invalid digit found in string."
+
+
 def _invalid(value: str, type_: SqlType) -> InvalidText:
-    detail = "There is an invalid digit found in string." if type_.is_integer else None
+    detail = INVALID_DIGIT if type_.is_integer else None
     return InvalidText(f'invalid input syntax for type {bare_name(type_)}: "{value}"', detail=detail)
 
 

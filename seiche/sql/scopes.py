@@ -34,7 +34,7 @@ class RangeVariable:
     name: str
     ref: str
     entries: tuple[Entry, ...]
-    schema: str | None = None
+    schema: str | None = None  # of a table or view without an alias
     scalar: bool = False  # a function of one value, which its alias stands for
 
 
@@ -49,7 +49,7 @@ class Scope:
     windows: dict[str, exp.Window] = field(default_factory=dict)
 
     def add(self, variable: RangeVariable) -> None:
-        if any(other.name == variable.name for other in self.variables):
+        if any(other.name == variable.name and not _told_apart(other, variable) for other in self.variables):
             raise DuplicateAlias(
                 f'table name "{variable.name}" specified more than once', hint="Give one of them an alias."
             )
@@ -117,10 +117,10 @@ class Scope:
         return matches[0] if matches else None
 
     def _own_variable(self, table: str, schema: str | None) -> RangeVariable | None:
-        for variable in self.variables:
-            if variable.name == table and (schema is None or variable.schema == schema):
-                return variable
-        return None
+        found = [each for each in self.variables if each.name == table and schema in (None, each.schema)]
+        if len(found) > 1:
+            raise AmbiguousColumn(f'table reference "{table}" is ambiguous', hint="Write the schema before it.")
+        return found[0] if found else None
 
     def _variable(self, table: str, schema: str | None) -> RangeVariable | None:
         scope: Scope | None = self
@@ -154,6 +154,11 @@ class Scope:
         while scope is not None:
             yield scope
             scope = scope.parent
+
+
+def _told_apart(one: RangeVariable, other: RangeVariable) -> bool:
+    """Tables of two schemas may share a name where none has an alias."""
+    return one.schema is not None and other.schema is not None and one.schema != other.schema
 
 
 def _whole_row(variable: RangeVariable) -> exp.Expr:

@@ -6,7 +6,14 @@ from collections.abc import Container, Sequence
 
 from sqlglot import exp
 
-from seiche.errors import DatatypeMismatch, FeatureNotSupported, SyntaxError_
+from seiche.errors import (
+    AmbiguousColumn,
+    DatatypeMismatch,
+    DuplicateColumn,
+    FeatureNotSupported,
+    SyntaxError_,
+    UndefinedColumn,
+)
 from seiche.sql import tables
 from seiche.sql.aggregates import is_aggregate
 from seiche.sql.binder import Clause
@@ -30,9 +37,9 @@ def select_items(
             case exp.Star():
                 if not scope.variables and not scope.entries:
                     raise SyntaxError_("SELECT * with no tables specified is not valid")
-                named += [(entry.name, entry.node.copy()) for entry in scope.visible()]
+                named += _starred(node, scope.visible(), scope)
             case exp.Column() if isinstance(node.this, exp.Star):
-                named += [(entry.name, entry.node.copy()) for entry in scope.visible(node.table, node.db or None)]
+                named += _starred(node.this, scope.visible(node.table, node.db or None), scope)
             case exp.Dot() if isinstance(node.expression, exp.Star):
                 named += _fields(binding, binder.bind(node.this))
             case _:
@@ -45,6 +52,39 @@ def select_items(
         projections.append(aliased(bound, alias))
         columns.append(OutputColumn(name, alias, type_of(bound)))
     return projections, columns
+
+
+def _starred(star: exp.Star, entries: Sequence[Entry], scope: Scope) -> list[tuple[str, exp.Expr]]:
+    """The columns of `*`, without those that EXCEPT names."""
+    for part in ("replace", "rename", "ilike"):
+        if star.args.get(part):
+            raise FeatureNotSupported(f"* {part.upper()} is not supported")
+    left_out: list[exp.Expr] = []
+    for named in star.args.get("except_") or ():
+        found = _left_out(named, entries, scope)
+        if found in left_out:
+            raise DuplicateColumn(f'column "{named.name}" is left out twice', detail="Duplicate entry in except list.")
+        left_out.append(found)
+    return [(entry.name, entry.node.copy()) for entry in entries if entry.node not in left_out]
+
+
+def _left_out(named: exp.Expr, entries: Sequence[Entry], scope: Scope) -> exp.Expr:
+    if not isinstance(named, exp.Column | exp.Identifier):
+        raise SyntaxError_("EXCEPT takes names of columns", detail="Only support column name in except list.")
+    table, schema = (named.table or None, named.db or None) if isinstance(named, exp.Column) else (None, None)
+    shown = [entry for entry in entries if entry.name == named.name]
+    if table is None and len(shown) == 1:
+        return shown[0].node
+    try:
+        found = scope.local(named.name, table, schema)
+    except AmbiguousColumn as error:
+        error.detail = f"Ambiguous column name: {named.name}."
+        raise
+    if found is None:
+        raise UndefinedColumn(
+            f'column "{named.name}" does not exist', detail=f"Item not found: Invalid column: {named.name}."
+        )
+    return found.node
 
 
 def _fields(binding: Binding, node: exp.Expr) -> list[tuple[str, exp.Expr]]:

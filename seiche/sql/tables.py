@@ -79,6 +79,9 @@ def table_function(name: str, arguments: list[exp.Expr], settings: Settings, *, 
             made = TableFunction(_series(name, arguments, settings), (("", ""),), _constant_series(name, arguments))
         case "unnest":
             made = _unnest(arguments, settings)
+        case "_pg_expandarray":  # of information_schema: the elements with their places
+            counted = _numbered(single(_unnest(arguments[:1], settings).exploded))
+            made = TableFunction(counted.exploded, (("x", "item"), ("n", "ordinality")))
         case "jsonb_array_elements" | "json_array_elements" | "jsonb_array_elements_text" | "json_array_elements_text":
             made = _json_elements(name, arguments, settings)
         case "generate_subscripts":

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seiche.model import EPOCH, OP, Base, RelationId
+from seiche.model import EPOCH, OP, Base, RelationId, RelationSchema
 from seiche.storage.changes import latest
 from seiche.storage.relation import RelationReader
 from seiche.storage.versions import RelationVersion
@@ -34,7 +34,7 @@ class Lookups:
     def __init__(self, reader: RelationReader) -> None:
         self._reader = reader
         self._lock = threading.Lock()
-        self._known: OrderedDict[_Asked, tuple[Base, pa.Table]] = OrderedDict()
+        self._known: OrderedDict[_Asked, tuple[Base, RelationSchema, pa.Table]] = OrderedDict()
 
     def rows(self, version: RelationVersion, values: Mapping[str, tuple[Any, ...]], condition: str) -> pa.Table | None:
         """The rows alive whose key columns have these values, shaped like a segment; None where a value cannot be one
@@ -57,13 +57,13 @@ class Lookups:
         asked = (version.relation, condition)
         with self._lock:
             known = self._known.get(asked)
-            if known is not None and known[0] == version.base:
+            if known is not None and known[:2] == (version.base, version.schema):
                 self._known.move_to_end(asked)
-                return known[1]
+                return known[2]
         found = self._reader.lookup(replace(version, segments=()), wanted, condition, exact=True)
         if found.nbytes <= ANSWER_BYTES_MAX:
             with self._lock:
-                self._known[asked] = (version.base, found)
+                self._known[asked] = (version.base, version.schema, found)
                 self._known.move_to_end(asked)
                 while len(self._known) > ANSWERS_MAX:
                     self._known.popitem(last=False)

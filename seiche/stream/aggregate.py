@@ -61,6 +61,41 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Fail
     return _large_step(operator, fragment, runtime, reads, summed, failures if counting else None)
 
 
+def step_by_keys(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool) -> Changes | None:
+    """As `step`, for groups of which most would have to be evaluated anew anyway: all that a change mentions are."""
+    aggregate = fragment.plan
+    assert isinstance(aggregate, Aggregate)
+    operator = _Groups(aggregate, fragment.schema)
+    changes = changes_sql(_input(aggregate), reads, broadcast=small)
+    if changes is None:
+        return None
+    keys = reads.scope.sql(f"SELECT DISTINCT {_list(operator.key_names)} FROM ({changes})")
+    table = runtime.collect(keys) if small else None
+    if table is not None:
+        wanted = runtime.spark.createDataFrame(table)
+        return _evaluate_keys(operator, fragment, runtime, reads, wanted, few=True) if table.num_rows else None
+    keys = keys.persist()
+    try:
+        return _evaluate_keys(operator, fragment, runtime, reads, keys, few=False)
+    finally:
+        keys.unpersist()
+
+
+def _evaluate_keys(
+    operator: _Groups, fragment: Fragment, runtime: Runtime, reads: EpochReads, wanted: DataFrame, *, few: bool
+) -> Changes | None:
+    """The groups whose keys are wanted from the rows of the input, minus what is stored of them."""
+    view, schema = reads.scope.view(wanted), fragment.schema
+    rows = restricted_sql(_input(operator.aggregate), reads, reads.after, operator.key_names, view, broadcast=few)
+    names = ", ".join(f"`{name}`" for name in (*schema.names, VNODE))
+    same = " AND ".join(f"s.`{key}` <=> w.`{name}`" for key, name in zip(schema.key, operator.key_names, strict=True))
+    hint = "/*+ BROADCAST(w) */ " if few else ""
+    stored = reads.weighted(fragment.relation, reads.before)
+    old = f"SELECT {hint}{names}, cast(-`{OP}` as tinyint) AS `{OP}` FROM {stored} s LEFT SEMI JOIN {view} w ON {same}"
+    frame = reads.scope.sql(f"({operator.evaluate_sql(rows)}) UNION ALL ({old})")
+    return runtime.emit(fragment.relation, schema, frame, reads.after, small=few)
+
+
 class _NotHere:
     """The executors have to do it: more rows than the driver may hold, or values that it cannot compare."""
 
@@ -353,4 +388,4 @@ def _list(names: object) -> str:
     return ", ".join(f"`{name}`" for name in names)  # type: ignore[attr-defined]
 
 
-__all__ = ["build", "step"]
+__all__ = ["build", "step", "step_by_keys"]

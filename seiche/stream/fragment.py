@@ -1,4 +1,4 @@
-"""One fragment, one step: the rule that its plan asks for."""
+"""One fragment, one step: by the technique that was chosen, or else the one that its plan asks for."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from seiche.model import Epoch, RelationId
-from seiche.plan.algebra import Aggregate, Keyed, Recompute, TopN
+from seiche.plan.algebra import Aggregate, Keyed, Plan, Recompute, TopN
+from seiche.plan.choice import Technique, techniques
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
-from seiche.stream import aggregate, keyed, recompute, temporal_join, topn
+from seiche.stream import aggregate, keyed, near, recompute, temporal_join, topn, whole
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, with_vnode
 from seiche.stream.runtime import EpochReads, Failures, Runtime
 
@@ -22,14 +23,35 @@ def step(
     after: Epoch,
     changes: Mapping[RelationId, Changes],
     failures: Failures,
+    technique: Technique | None = None,
 ) -> Changes | None:
     """Brings the fragment's relation from one epoch to the next; None when it stays as it is.
 
     The inputs can be read at both epochs; `changes` holds those that differ. What is returned is staged. Rows on
     which an expression failed are added to `failures`.
     """
+    if technique is techniques(fragment.plan)[0]:
+        technique = None
+    if technique is None and runtime.is_small(*changes.values()):
+        rows = near.mapped(fragment.plan, fragment.schema, changes)
+        if rows is not None:
+            return runtime.emit_table(fragment.relation, fragment.schema, rows, after)
     with runtime.scope() as scope:
-        return step_in(fragment, runtime, EpochReads(runtime, scope, before, after, dict(changes)), failures)
+        reads = EpochReads(runtime, scope, before, after, dict(changes))
+        if technique is None:
+            return step_in(fragment, runtime, reads, failures)
+        return _step_anew(fragment, runtime, reads, failures, technique)
+
+
+def counts_failures(plan: Plan) -> bool:
+    """Whether rows on which an expression fails are to be counted among the changes."""
+    match plan:
+        case Aggregate():
+            return can_fail(plan.input)
+        case Keyed() | TopN() | Recompute():
+            return False
+        case _:
+            return can_fail(plan)
 
 
 def step_in(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Failures) -> Changes | None:
@@ -54,6 +76,20 @@ def step_in(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: F
                 return None
             frame = reads.scope.sql(with_vnode(query, fragment.schema, counting=counting))
             return runtime.emit(fragment.relation, fragment.schema, frame, reads.after, small=small, failures=failures)
+
+
+def _step_anew(
+    fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Failures, technique: Technique
+) -> Changes | None:
+    """By another technique than the fragment's usual one; rows that fail are counted all the same."""
+    plan = fragment.plan
+    small = runtime.is_small(*reads.changes.values())
+    if counts_failures(plan):
+        mapped = plan.input if isinstance(plan, Aggregate) else plan
+        whole.count_failures(changes_sql(mapped, reads, broadcast=small, counting=True), reads, failures)
+    if technique is Technique.AFFECTED_KEYS:
+        return aggregate.step_by_keys(fragment, runtime, reads, small=small)
+    return whole.step(fragment, runtime, reads, build(fragment, reads))
 
 
 def build(fragment: Fragment, reads: EpochReads) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,9 +14,11 @@ from seiche.epoch.graph import Outcome, Request
 from seiche.errors import InvariantError
 from seiche.model import Epoch, JobId, RelationId, physical_ms
 from seiche.plan.algebra import Recompute, follows_clock, temporal_filters
+from seiche.plan.choice import choose
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
 from seiche.stream import fragment as fragments_
+from seiche.stream.history import History, counts_of
 from seiche.stream.runtime import Failures, Runtime
 from seiche.stream.temporal import Crossing
 
@@ -62,29 +65,46 @@ class ViewJob:
             raise InvariantError(f"view {self.name!r} was handed a statement")
         changes = {relation: each for relation, each in inputs.items() if isinstance(each, Changes)}
         failures = Failures()
-        changed = self.advance(barrier.previous, barrier.epoch, changes, failures)
-        return Outcome(changes=changed, part=self._told(failures, barrier))
+        history = History(self.id, self.name, barrier.epoch)
+        changed = self.advance(barrier.previous, barrier.epoch, changes, failures, history)
+        part = Checkpoint(events=self._told(failures, barrier), refresh_history=history.entries)
+        return Outcome(changes=changed, part=part, notes=history.notes)
 
-    def _told(self, failures: Failures, barrier: Barrier) -> Checkpoint | None:
+    def _told(self, failures: Failures, barrier: Barrier) -> tuple[Event, ...]:
         """The event that rows made expressions of the view fail, for whoever looks at rw_event_logs."""
         if not failures.rows:
-            return None
+            return ()
         self.runtime.metrics.expression_failures.add(failures.rows, relation=self.name)
         log.warning("view %s: expressions gave NULL for %d rows that they failed on", self.name, failures.rows)
         info = {"view": self.name, "id": self.id, "rows": failures.rows, "epoch": barrier.epoch}
-        return Checkpoint(events=(Event(physical_ms(barrier.epoch), "EXPRESSION_FAILED", info),))
+        return (Event(physical_ms(barrier.epoch), "EXPRESSION_FAILED", info),)
 
     def advance(
-        self, before: Epoch, after: Epoch, inputs: Mapping[RelationId, Changes], failures: Failures
+        self,
+        before: Epoch,
+        after: Epoch,
+        inputs: Mapping[RelationId, Changes],
+        failures: Failures,
+        history: History | None = None,
     ) -> dict[RelationId, Changes]:
-        """Brings all fragments from one epoch to a later one; what changed is staged and returned."""
+        """Brings all fragments from one epoch to a later one, each by the technique that is cheapest for it.
+
+        What changed is staged and returned; what was chosen is added to `history`.
+        """
         known = dict(inputs)
         mine: dict[RelationId, Changes] = {}
-        for each in self.fragments:
+        for number, each in enumerate(self.fragments, 1):
             relevant = {relation: known[relation] for relation in each.inputs if relation in known}
             if not relevant and not self._is_due(each, before, after, ask=True):
                 continue
-            result = fragments_.step(each, self.runtime, before, after, relevant, failures)
+            counts = counts_of(each, self.runtime, before, after, relevant)
+            choice = choose(each.plan, counts, self.runtime.costs)
+            started = time.perf_counter()
+            result = fragments_.step(each, self.runtime, before, after, relevant, failures, choice.technique)
+            self.runtime.metrics.steps.add(relation=self.name, technique=choice.technique.value)
+            if history is not None and (relevant or result is not None):
+                rows = result.rows if result is not None else 0
+                history.add(number, choice, counts, rows, time.perf_counter() - started)
             if result is not None:
                 known[each.relation] = result
                 mine[each.relation] = result

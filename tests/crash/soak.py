@@ -35,7 +35,6 @@ VIEWS = {
     "total": "SELECT count(*) AS n, sum(tons) AS tons FROM moves",
     "heaviest": "SELECT id, tons FROM moves ORDER BY tons DESC, id LIMIT 5",
 }
-LEAST = 2  # times that each kind of client has to get its work done between kills
 STUCK_SECONDS = 300.0
 # What may be after the warm-up, beyond what was then. A short run has no warm-up worth the name.
 FILES_MORE, THREADS_MORE, RSS_MORE = 40, 25, 150 * 1024 * 1024
@@ -79,9 +78,12 @@ def _children(pid: int) -> list[int]:
 
 
 class Soak:
-    def __init__(self, server: HarbourServer, seed: int) -> None:
+    """`least` is how often each kind of client has to get its work done between kills."""
+
+    def __init__(self, server: HarbourServer, seed: int, least: int = 5) -> None:
         self._server = server
         self._seed = seed
+        self._least = least
         self._ending = threading.Event()
         self._up = threading.Event()
         self._up.set()
@@ -172,7 +174,9 @@ class Soak:
         """That long, and until everybody has got something done."""
         started, before = time.monotonic(), Counter(self.done)
         while not self._problems:
-            idle = [name for name in ("write", "read", "define", "visit") if self.done[name] < before[name] + LEAST]
+            idle = [
+                name for name in ("write", "read", "define", "visit") if self.done[name] < before[name] + self._least
+            ]
             passed = time.monotonic() - started
             if passed >= seconds and not idle:
                 return

@@ -47,6 +47,7 @@ def java() -> str:
     return found
 
 
+@pytest.mark.timeout(700)
 def test_programs_in_java_talk_and_ask_for_metadata_through_pgjdbc(server: HarbourServer) -> None:
     jar = next((each for each in JARS if each.exists()), None)
     if jar is None:

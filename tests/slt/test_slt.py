@@ -116,6 +116,7 @@ def _killed(path: Path) -> object:
 DEFINING = [path for path in FILES if re.search(r"^(CREATE|DROP)\b", path.read_text(), re.MULTILINE | re.IGNORECASE)]
 
 
+@pytest.mark.timeout(3600)  # up to twenty starts of a server
 @pytest.mark.parametrize("file", map(_killed, DEFINING))
 def test_the_server_answers_so_also_when_it_is_killed_around_each_create_and_drop(
     file: Path, server: ServerProcess

@@ -17,6 +17,7 @@ from seiche.storage.versions import RelationVersion
 T = TypeVar("T")
 
 _EVENTS_SHOWN = 1000
+_REFRESHES_SHOWN = 10_000
 
 
 def observe(database: Database, variables: Variables) -> Facts:
@@ -33,7 +34,7 @@ def observe(database: Database, variables: Variables) -> Facts:
         sessions=tuple(session.fact() for session in database.sessions.values()),
         backfills=tuple(_backfills(database)),
         refreshes=tuple(each for each in database.refreshes.facts() if each.id in database.catalog.by_id),
-        refresh_history=_Later(lambda: database.store.refresh_history(_EVENTS_SHOWN)),
+        refresh_history=_Later(lambda: database.store.refresh_history(_REFRESHES_SHOWN)),
         committed_epoch=database.runtime.versions.committed_epoch,
         cores=database.runtime.cores,
     )

@@ -12,7 +12,7 @@ from enum import Enum
 
 from sqlglot import exp
 
-from seiche.errors import UndefinedFunction, nearest
+from seiche.errors import DatatypeMismatch, UndefinedFunction, nearest
 from seiche.sql.casts import Context, as_numeric, castable, convert, settle
 from seiche.sql.nodes import Settings, is_unknown, type_of
 from seiche.types import BIGINT, DOUBLE, NUMERIC, Kind, SqlType
@@ -78,7 +78,20 @@ def invoke(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr
             if all(accepts(type_of(a), p) for a, p in zip(arguments, parameters, strict=True)):
                 adapted = [_adapt(a, p, settings) for a, p in zip(arguments, parameters, strict=True)]
                 return overload.make(adapted, settings)
+    if any(_waits_for_an_array(overload, arguments) for overload in _FUNCTIONS.get(name, ())):
+        raise DatatypeMismatch("could not determine polymorphic type because input has type unknown")
     raise undefined(name, arguments)
+
+
+def _waits_for_an_array(overload: Overload, arguments: Sequence[exp.Expr]) -> bool:
+    """Whether the call fits, but for a literal without a type where only an array could tell the type."""
+    parameters = _matched(overload, len(arguments))
+    if parameters is None:
+        return False
+    pairs = list(zip((type_of(argument) for argument in arguments), parameters, strict=True))
+    missing = [type_.kind is Kind.NULL and parameter is Any_.ARRAY for type_, parameter in pairs]
+    fits = all(lacks or _accepts(type_, parameter) for (type_, parameter), lacks in zip(pairs, missing, strict=True))
+    return any(missing) and fits
 
 
 def undefined(name: str, arguments: Sequence[exp.Expr], others: Sequence[str] = ()) -> UndefinedFunction:

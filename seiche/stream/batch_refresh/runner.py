@@ -23,6 +23,7 @@ from seiche.stream.backfill.durable import commit_step
 from seiche.stream.backfill.state import Surroundings, pin_holder
 from seiche.stream.batch_refresh.machine import BatchRefresh, FinishingSnapshot, Idle, LogEpoch
 from seiche.stream.batch_refresh.schedule import Cron, Every, Schedule
+from seiche.stream.history import History
 from seiche.stream.runtime import Failures
 from seiche.stream.view import ViewJob
 
@@ -337,9 +338,10 @@ class RefreshRunner:
             self._stop_if_told(entry)
             if barrier.kind is not BarrierKind.CHECKPOINT:
                 continue  # its changes are part of the next checkpoint's: one replay for both
-            changed = self._step(plan, start, barrier.epoch)
+            history = History(job, entry.name, barrier.epoch, "batch refresh")
+            changed = self._step(plan, start, barrier.epoch, history)
             self._stop_if_told(entry)
-            self._commit(job, entry, plan.inputs, plan.outputs, barrier.epoch)
+            self._commit(job, entry, plan.inputs, plan.outputs, barrier.epoch, history)
             start = barrier.epoch
             with self._lock:
                 entry.machine = entry.machine.committed(barrier.epoch)
@@ -351,7 +353,7 @@ class RefreshRunner:
             self._metrics.refresh_inflight.set(left, relation=entry.name)
             began = now
 
-    def _step(self, plan: ViewJob, start: Epoch, target: Epoch) -> int:
+    def _step(self, plan: ViewJob, start: Epoch, target: Epoch, history: History) -> int:
         with self._around.trash.reading():
             found = {
                 relation: changes
@@ -360,7 +362,7 @@ class RefreshRunner:
             }
             tasks = self._around.load.tasks(self._runtime.cores, plan.runtime.tasks)
             roomy = replace(plan, runtime=replace(plan.runtime, tasks=tasks))
-            changed = roomy.advance(start, target, found, Failures()) if found else {}
+            changed = roomy.advance(start, target, found, Failures(), history) if found else {}
         return sum(changes.rows for changes in changed.values())
 
     def _commit(
@@ -370,13 +372,15 @@ class RefreshRunner:
         inputs: frozenset[RelationId],
         outputs: frozenset[RelationId],
         epoch: Epoch,
+        history: History | None = None,
     ) -> None:
-        """Makes a part of a run durable: rows, the committed epoch, and the pin that moves with it."""
+        """Makes a part of a run durable: rows, the committed epoch, the pin that moves with it, and what was chosen."""
         ran_ms = self._around.clock.now_ms()
         state = Known(entry.machine.snapshot_epoch, epoch, ran_ms).to_json()
         pins = pins_of(job, inputs, epoch)
         staged = self._runtime.versions.staged(outputs)
-        checkpoint = Checkpoint(add_segments=staged, put_progress={job: state}, put_pins=pins)
+        told = history.entries if history is not None else ()
+        checkpoint = Checkpoint(add_segments=staged, put_progress={job: state}, put_pins=pins, refresh_history=told)
         commit_step(self._around.store, checkpoint, job, state, self._gives_up)
         self._runtime.versions.publish_relations(outputs)
         self._runtime.versions.stands_at(outputs, epoch)

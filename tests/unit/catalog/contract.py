@@ -102,7 +102,7 @@ def full_checkpoint(epoch: int) -> Checkpoint:
         row_counters={RelationId(ARRIVALS): 2**40},
         settings={"barrier_interval_ms": "250"},
         events=(Event(1_700_000_000_000, "recovery", {"epoch": 5}),),
-        refresh_history=({"table": "ships", "rows": 3},),
+        refresh_history=({"job_id": BUSY, "choice": "full", "rows": 3},),
     )
 
 
@@ -333,11 +333,24 @@ class MetadataStoreContract:
         monkeypatch.setattr(rows, "EVENTS_KEPT", 5)
         for number in range(8):
             event = Event(number, "tide", {"level": number})
-            store.commit(Checkpoint(events=(event,), refresh_history=({"number": number},)))
+            store.commit(Checkpoint(events=(event,)))
         assert [event.time_ms for event in store.events(100)] == [7, 6, 5, 4, 3]
         assert [event.time_ms for event in store.events(2)] == [7, 6]
-        assert store.refresh_history(1) == ({"number": 7},)
-        assert len(store.refresh_history(100)) == 5
+
+    def test_history_of_refreshes_is_bounded_for_each_job(
+        self, store: MetadataStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rows, "HISTORY_KEPT", 3)
+        store.commit(Checkpoint(refresh_history=({"job_id": SHIPS, "number": 0},)))
+        for number in range(1, 6):
+            store.commit(Checkpoint(refresh_history=({"job_id": BUSY, "number": number},)))
+        assert store.refresh_history(1) == ({"job_id": BUSY, "number": 5},)
+        assert [it["number"] for it in store.refresh_history(100)] == [5, 4, 3, 0]
+
+    def test_history_of_a_dropped_view_goes_with_it(self, store: MetadataStore) -> None:
+        store.commit(full_checkpoint(5))
+        store.commit(Checkpoint(drop_objects=frozenset((BUSY,))))
+        assert store.refresh_history(10) == ()
 
     def test_readers_beside_a_writer_see_whole_checkpoints_only(
         self, store: MetadataStore, open_store: Callable[[], MetadataStore]

@@ -116,3 +116,9 @@ def test_a_timeout_of_an_unknown_unit_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="statement_timeout") as refused:
         Variables().with_value("statement_timeout", "2 tides")
     assert "min" in (refused.value.hint or "")
+
+
+def test_forcing_two_phases_enables_them() -> None:
+    forced = Variables().with_value("enable_two_phase_agg", "false").with_value("rw_force_two_phase_agg", "true")
+    assert forced.get("enable_two_phase_agg") == "true"
+    assert forced.with_value("enable_two_phase_agg", "false").get("force_two_phase_agg") == "false"

@@ -93,6 +93,24 @@ def test_star_shows_visible_columns_only() -> None:
     assert names(bound("SELECT * FROM ships")) == ["id", "name", "tons", "fee", "arrived", "doubled"]
 
 
+def test_star_leaves_out_what_except_names() -> None:
+    assert names(bound("SELECT * EXCEPT (ship, b.quay) FROM berths b")) == ["id"]
+    assert names(bound("SELECT a.* EXCEPT (id), b.quay FROM berths a, berths b")) == ["ship", "quay", "quay"]
+    assert names(bound("SELECT * EXCEPT (id) FROM berths JOIN berths other USING (id)")) == ["ship", "quay"] * 2
+
+
+def test_tables_of_two_schemas_may_share_a_name() -> None:
+    query = bound("SELECT north.berths.quay, south.berths.ship FROM north.berths JOIN south.berths ON "
+                  "north.berths.id = south.berths.id")  # fmt: skip
+    assert names(query) == ["quay", "ship"]
+
+
+def test_a_literal_in_a_row_takes_the_type_of_the_struct_it_becomes() -> None:
+    made = bound("SELECT (NULL, ('5', 1))::struct<a int, b struct<c int, d bigint>> AS r").ast.sql("spark")
+    assert "CAST(NULL AS INT)" in made
+    assert "'5'" not in made
+
+
 def test_hidden_column_answers_to_its_name() -> None:
     assert names(bound("SELECT _row_id FROM ships")) == ["_row_id"]
 
@@ -219,6 +237,18 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
         'WITH query name "a" specified more than once',
     ),
     ("SELECT * FROM ships, ships", DuplicateAlias, 'table name "ships" specified more than once'),
+    ("SELECT * EXCEPT (nam) FROM ships", UndefinedColumn, 'column "nam" does not exist'),
+    ("SELECT * EXCEPT (id, id) FROM ships", DuplicateColumn, 'column "id" is left out twice'),
+    ("SELECT ships.id FROM north.ships, south.ships", AmbiguousColumn, 'table reference "ships" is ambiguous'),
+    ("SELECT port.s.id FROM port.ships s", UndefinedTable, 'missing FROM-clause entry for table "s"'),
+    (
+        "SELECT 1 FROM ships a, ships b JOIN berths c ON a.id = c.ship",
+        UndefinedTable,
+        'invalid reference to FROM-clause entry for table "a"',
+    ),
+    ("SELECT array_to_string(NULL, ',')", DatatypeMismatch, "could not determine polymorphic type"),
+    ("SELECT tons IS UNKNOWN FROM ships", DatatypeMismatch, "argument of IS UNKNOWN must be type boolean"),
+    ("SELECT array_transform(tons, 1) FROM ships", SyntaxError_, "array_transform takes an array and a function"),
     ("SELECT nosuch(id) FROM ships", UndefinedFunction, "function nosuch(integer) does not exist"),
     ("SELECT lowr(name) FROM ships", UndefinedFunction, 'Perhaps you meant "lower"'),
     ("SELECT lower(id) FROM ships", UndefinedFunction, "function lower(integer) does not exist"),

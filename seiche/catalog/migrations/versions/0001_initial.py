@@ -50,8 +50,12 @@ def upgrade() -> None:
     op.create_table(
         "seiche_refresh_history",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("job_id", sa.BigInteger(), nullable=False),
         sa.Column("info", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_seiche_refresh_history")),
+    )
+    op.create_index(
+        op.f("ix_seiche_refresh_history_job_id_id"), "seiche_refresh_history", ["job_id", "id"], unique=False
     )
     op.create_table(
         "seiche_settings",
