@@ -57,13 +57,14 @@ def files_of(db: seiche.Engine, name: str) -> list[int]:
 
 
 def test_tasks_of_jobs_are_set_shown_kept_and_used(open_database: Open) -> None:
-    db = open_database(inline_rows_max=3, fold_min_rows=10_000_000, shuffle_partitions=4)
+    db = open_database(inline_rows_max=3, fold_min_rows=10_000_000)
     db.execute("SET streaming_parallelism = 2; SET streaming_parallelism_for_table = 'bounded(16)'")
     harbour(db, 300)
-    db.execute(f"CREATE MATERIALIZED VIEW wide AS {SHAPES['grouped']}")
-    db.execute(f"SET streaming_parallelism = 1; CREATE MATERIALIZED VIEW narrow AS {SHAPES['grouped']}")
+    # A union has a partition for each of its three scans.
+    db.execute(f"CREATE MATERIALIZED VIEW wide AS {SHAPES['united']}")
+    db.execute(f"SET streaming_parallelism = 1; CREATE MATERIALIZED VIEW narrow AS {SHAPES['united']}")
     for name in ("wide", "narrow"):
-        same(db, name, SHAPES["grouped"])
+        same(db, name, SHAPES["united"])
     assert (len(files_of(db, "narrow")), len(files_of(db, "wide"))) == (1, 2)
     shown = "SELECT parallelism FROM rw_streaming_parallelism WHERE name = "
     assert rows(db, f"{shown}'wide'") == [("2",)]
@@ -76,7 +77,7 @@ def test_tasks_of_jobs_are_set_shown_kept_and_used(open_database: Open) -> None:
     assert rows(db, f"{shown}'v'") == [("3",)]
     assert rows(
         db,
-        "SELECT parallelism, max_parallelism FROM rw_fragment_parallelism f JOIN rw_table_fragments t"
+        "SELECT f.parallelism, t.max_parallelism FROM rw_fragment_parallelism f JOIN rw_table_fragments t"
         " ON f.id = t.table_id WHERE name = 'v'",
     ) == [(3, 256)]
     db.close()
