@@ -40,12 +40,17 @@ def evaluate(rows: Rows, windows: Sequence[exp.Window], remaining: Sequence[exp.
 
 def _together(windows: Sequence[exp.Window]) -> list[tuple[list[exp.Expr], list[exp.Window]]]:
     by_partition: dict[frozenset[exp.Expr], tuple[list[exp.Expr], list[exp.Window]]] = {}
-    ordered = sorted(windows, key=lambda each: len(set(each.args.get("partition_by") or ())))
-    for each in ordered:
-        columns = list(dict.fromkeys(each.args.get("partition_by") or ()))
+    for each in sorted(windows, key=lambda each: len(_partition(each))):
+        columns = _partition(each)
         coarser = next((known for known in by_partition if known and known <= frozenset(columns)), frozenset(columns))
         by_partition.setdefault(coarser, (columns, []))[1].append(each)
     return list(by_partition.values())
+
+
+def _partition(window: exp.Window) -> list[exp.Expr]:
+    """What a window is partitioned by, each once; a constant parts nothing."""
+    given = window.args.get("partition_by") or ()
+    return list(dict.fromkeys(each for each in given if each.find(exp.Column, exp.Query, exp.Anonymous)))
 
 
 def _evaluate(

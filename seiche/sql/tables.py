@@ -35,6 +35,7 @@ from seiche.sql.nodes import (
     guarded,
     integer,
     lambda_,
+    negation,
     spark_cast,
     text,
     transform,
@@ -99,8 +100,9 @@ def table_function(name: str, arguments: list[exp.Expr], settings: Settings, *, 
             )
             made = TableFunction(found, (("", ""),))
         case "jsonb_object_keys" | "json_object_keys":
-            keys = call(array_of(VARCHAR), "json_object_keys", _one_json(name, arguments, settings))
-            made = TableFunction(keys, (("", ""),))
+            node = _one_json(name, arguments, settings)
+            keys = call(array_of(VARCHAR), "json_object_keys", node.copy())
+            made = TableFunction(_of_shape(keys, node, "{", f"cannot call {name} on", settings), (("", ""),))
         case "jsonb_each" | "jsonb_each_text" | "json_each" | "json_each_text":
             made = _json_each(name, arguments, settings)
         case _:
@@ -360,9 +362,20 @@ def _one_json(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.E
     return convert(arguments[0], JSONB, settings)
 
 
+def _of_shape(listed: exp.Expr, node: exp.Expr, opening: str, told: str, settings: Settings) -> exp.Expr:
+    """What a JSON value is taken apart into, where it is an object or an array as `opening` says."""
+    other, what = ("[", "an array") if opening == "{" else ("{", "an object")
+
+    def opens(with_: str) -> exp.Expr:
+        return call(BOOLEAN, "startswith", node.copy(), text(with_))
+
+    shape = case(VARCHAR, [(opens(other), text(f"{told} {what}"))], text(f"{told} a scalar"))
+    return guarded(listed, negation(opens(opening)), shape, settings)
+
+
 def _json_elements(name: str, arguments: list[exp.Expr], settings: Settings) -> TableFunction:
     node = _one_json(name, arguments, settings)
-    items = spark_cast(variant(node), array_of(JSONB), "array<variant>")
+    items = spark_cast(variant(node.copy()), array_of(JSONB), "array<variant>")
     if name.endswith("_text"):
         body = call(VARCHAR, "variant_get", variable("x", JSONB), text("$"), text("string"))
     else:
@@ -370,14 +383,14 @@ def _json_elements(name: str, arguments: list[exp.Expr], settings: Settings) -> 
     listed = call(
         array_of(type_of(body)), "transform", items, exp.Lambda(this=body, expressions=[exp.to_identifier("x")])
     )
-    return TableFunction(listed, (("value", ""),))
+    return TableFunction(_of_shape(listed, node, "[", "cannot extract elements from", settings), (("value", ""),))
 
 
 def _json_each(name: str, arguments: list[exp.Expr], settings: Settings) -> TableFunction:
     node = _one_json(name, arguments, settings)
     value_type = VARCHAR if name.endswith("_text") else JSONB
     item = struct_of(("key", VARCHAR), ("value", value_type))
-    entries = call(array_of(item), "map_entries", call(JSONB, "from_json", node, text("map<string,variant>")))
+    entries = call(array_of(item), "map_entries", call(JSONB, "from_json", node.copy(), text("map<string,variant>")))
     value = exp.Dot(this=exp.column("x"), expression=exp.to_identifier("value"))
     shown = (
         exp.Anonymous(this="variant_get", expressions=[value, text("$"), text("string")])
@@ -387,7 +400,8 @@ def _json_each(name: str, arguments: list[exp.Expr], settings: Settings) -> Tabl
     key = exp.Dot(this=exp.column("x"), expression=exp.to_identifier("key"))
     body = call(item, "named_struct", text("key"), key, text("value"), shown)
     listed = call(array_of(item), "transform", entries, exp.Lambda(this=body, expressions=[exp.to_identifier("x")]))
-    return TableFunction(listed, (("key", "key"), ("value", "value")))
+    told = f"cannot call {name} on a non-object: cannot deconstruct"
+    return TableFunction(_of_shape(listed, node, "{", told, settings), (("key", "key"), ("value", "value")))
 
 
 # --- time windows ------------------------------------------------------------------------------------

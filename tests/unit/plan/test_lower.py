@@ -362,6 +362,14 @@ def test_windows_over_columns_that_share_nothing_follow_each_other(harbour: Harb
     assert [each.keys for each in (plan, keyed(plan.inputs[0]))] == [(("name",),), (("flag",),)]
 
 
+def test_a_constant_partition_is_none_and_frames_keep_their_numbers(harbour: Harbour) -> None:
+    frame = "(PARTITION BY 1::int ORDER BY at ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)"
+    plan = harbour.plan(f"SELECT ship, sum(tons) OVER {frame} AS s FROM arrivals")
+    assert isinstance(plan, Keyed)
+    assert plan.reason is not None and plan.reason.code == "window"
+    assert "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING" in plan.body.sql("spark")
+
+
 def test_a_finer_window_is_evaluated_with_a_coarser_one(harbour: Harbour) -> None:
     plan = keyed(
         harbour.plan(
