@@ -296,9 +296,9 @@ class SnapshotBackfill:
                 found = nothing, old
             rows, new = found
             read = rows.rows
+            self._limiter.spend(read)  # now, so that the time of the work counts for the next step
             if read or not self.state.begun:
                 self._work_in(stage, rows, new)
-        self._limiter.spend(read)
         self._stop_if_cancelled()
         self._commit(
             replace(self.state, step=self.state.step + 1, begun=True), vnodes=new.stored(self.job.id, since=old)
