@@ -19,6 +19,7 @@ from seiche.sql.casts import common_type, convert
 from seiche.sql.equal_intervals import distinct_by_length, group_by_length, has_interval
 from seiche.sql.from_clause import bind_from
 from seiche.sql.group_by import bind_group, check_grouping
+from seiche.sql.mixed_aggregates import compute_apart
 from seiche.sql.nodes import Settings, typed
 from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
 from seiche.sql.scopes import Scope
@@ -76,6 +77,8 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
     keys = sort_keys(binding, node, scope, projections, columns)
     check_grouping(select, scope, groups, keys, having is not None)
     group_by_length(select, keys)
+    if outer is not None:
+        compute_apart(select, keys, scope.refs, binding.ref)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         return distinct_on(binding, node, select, columns, distinct.args["on"], keys, scope)
