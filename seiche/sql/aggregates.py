@@ -133,7 +133,10 @@ def _count(made: AggregateCall, settings: Settings) -> exp.Expr:
         return core(exp.Count, integer(1), BIGINT, made)
     if len(made.arguments) > 1 and made.distinct:
         raise undefined(made.name, made.arguments, aggregate_names())
-    return core(exp.Count, one(made, settings), BIGINT, made)
+    node = one(made, settings)
+    if made.distinct and type_of(node).kind is Kind.INTERVAL:
+        node = intervals.length(node)
+    return core(exp.Count, node, BIGINT, made)
 
 
 @register("sum")

@@ -488,5 +488,5 @@ def _texts(symbol: str, node: exp.Expr, pattern: exp.Expr, settings: Settings) -
 
 
 def sort_key(node: exp.Expr) -> exp.Expr:
-    """What ORDER BY sorts by: intervals by their length, everything else as it is."""
+    """What rows are sorted and told apart by: intervals by their length, everything else as it is."""
     return intervals.length(node) if type_of(node).kind is Kind.INTERVAL else node

@@ -152,7 +152,7 @@ def distinct_on(
         _sort_target(binding, item, binder, projections, columns)
         for item in (on.expressions if isinstance(on, exp.Tuple) else [_inner(on)])
     ]
-    partition = [spelled(item) for item in wanted]
+    partition = [spelled(sort_key(item)) for item in wanted]
     for key in keys[: len(wanted)]:
         if not any(sort_key(item) == key.this for item in wanted):
             raise SyntaxError_("SELECT DISTINCT ON expressions must match initial ORDER BY expressions")

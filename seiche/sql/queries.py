@@ -16,13 +16,16 @@ from seiche.sql.binder import Clause
 from seiche.sql.binding import Binding, CommonTable, common_tables
 from seiche.sql.bound import Bound, Names, aliased, derived_table, has_tail
 from seiche.sql.casts import common_type, convert
+from seiche.sql.equal_intervals import distinct_by_length, group_by_length, has_interval
 from seiche.sql.from_clause import bind_from
 from seiche.sql.group_by import bind_group, check_grouping
+from seiche.sql.mixed_aggregates import compute_apart
 from seiche.sql.nodes import Settings, typed
 from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import exploded, select_items
 from seiche.sql.values import values
+from seiche.types import Kind
 
 
 def binding_of(names: Names, settings: Settings) -> Binding:
@@ -73,6 +76,9 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
     select.set("expressions", projections)
     keys = sort_keys(binding, node, scope, projections, columns)
     check_grouping(select, scope, groups, keys, having is not None)
+    group_by_length(select, keys)
+    if outer is not None:
+        compute_apart(select, keys, scope.refs, binding.ref)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         return distinct_on(binding, node, select, columns, distinct.args["on"], keys, scope)
@@ -81,7 +87,12 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
         bound = binding.settled(Bound(select, columns))
         assert bound.ast is select  # the literals of a select list are typed in place
         columns = bound.columns
-        select.set("distinct", exp.Distinct())
+        if has_interval(bound):
+            bound = distinct_by_length(bound, binding.ref)
+            assert isinstance(bound.ast, exp.Select)
+            select = bound.ast
+        else:
+            select.set("distinct", exp.Distinct())
     if keys:
         select.set("order", exp.Order(expressions=keys))
     limits(binding, select, node, scope)
@@ -115,9 +126,12 @@ def _set_operation(
     parts = [_operand(binding.retyped(bound, types, change).ast) for bound in bounds]
     columns = [replace(column, type=type_) for column, type_ in zip(bounds[0].columns, types, strict=True)]
     ast = parts[0]
+    distinct = bool(node.args.get("distinct"))
+    by_length = distinct and isinstance(node, exp.Union) and any(type_.kind is Kind.INTERVAL for type_ in types)
     for part in parts[1:]:
-        ast = type(node)(this=ast, expression=part, distinct=bool(node.args.get("distinct")))
-    return ordered_output(binding, Bound(ast, columns), node)
+        ast = type(node)(this=ast, expression=part, distinct=distinct and not by_length)
+    bound = Bound(ast, columns)
+    return ordered_output(binding, distinct_by_length(bound, binding.ref) if by_length else bound, node)
 
 
 def _is_corresponding(node: exp.SetOperation) -> bool:

@@ -15,6 +15,7 @@ from seiche.sql.casts import convert, micros_of, settle
 from seiche.sql.functions import undefined
 from seiche.sql.literals import MICROS_PER_DAY, interval_constant
 from seiche.sql.nodes import bigint, call, is_unknown, spark_cast, type_of, typed
+from seiche.sql.operators import sort_key
 from seiche.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
 
 _MICROS = "micros"  # marks a frame bound that was an interval
@@ -149,7 +150,7 @@ def _window_parts(
         spec = spec or base.args.get("spec")
     if order_by is not None and order_by.args.get("session_gap") is not None:
         spec = exp.WindowSpec(kind=frames.SESSION, start=order_by.args["session_gap"], end="CURRENT ROW")
-    partition = [settle(inside.bind(item), binder.settings) for item in partition_by]
+    partition = [sort_key(settle(inside.bind(item), binder.settings)) for item in partition_by]
     order = [inside.ordered(item) for item in (order_by.expressions if order_by else ())]
     if spec is None:
         return partition, order, None
