@@ -55,7 +55,7 @@ def materialized_views(facts: Facts) -> Iterator[Row]:
             "schema_name": it.schema,
             "append_only": _append_only(it),
             "background_ddl": bool(it.properties.get("background_ddl", False)),
-            "status": it.status.value.upper(),
+            "status": it.status.value.capitalize(),
         }
 
 
@@ -106,7 +106,7 @@ def indexes(facts: Facts) -> Iterator[Row]:
                 "primary_table_id": table,
                 "key_columns": [numbers[name] for name in keyed if name in numbers],
                 "include_columns": [numbers[name] for name in included if name in numbers],
-                "background_ddl": False,
+                "background_ddl": bool(it.properties.get("background_ddl", False)),
             }
 
 

@@ -98,7 +98,14 @@ class TableDefinitions:
             if column.default is not None:
                 bind_expression(column.default.tree, (), settings)
             if column.generated is not None:
-                bind_expression(column.generated.tree, plain, settings)
+                bound = bind_expression(column.generated.tree, plain, settings)
+                if column.name in statement.primary_key and (bound.volatile or bound.uses_now):
+                    raise InvalidDefinition(
+                        f'generated column "{column.name}" cannot be part of the primary key',
+                        detail="Generated columns with impure expressions should not be part of the primary key. "
+                        f'Here column "{column.name}" is defined as part of the primary key.',
+                        hint="Store the moment in a column with a DEFAULT.",
+                    )
         for watermark in statement.watermarks:
             type_ = next(column.type for column in columns if column.name == watermark.column)
             bound = bind_expression(watermark.expression.tree, columns, settings)

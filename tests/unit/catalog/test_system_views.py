@@ -44,7 +44,7 @@ def test_tables_and_views_are_listed_with_their_ids_and_definitions() -> None:
         (ARRIVALS, "arrivals", False),
     ]
     (busy,) = shown("rw_materialized_views")
-    assert (busy["id"], busy["status"], busy["schema_id"], busy["owner"]) == (BUSY, "CREATING", 2, oid_of(3))
+    assert (busy["id"], busy["status"], busy["schema_id"], busy["owner"]) == (BUSY, "Creating", 2, oid_of(3))
     assert busy["initialized_at"] == datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=UTC)
 
 
