@@ -65,6 +65,7 @@ def _input(text: str, names: CatalogNames) -> RelationId:
     if name not in known:
         raise UndefinedObject(
             f'backfill_order names "{text}", which the view does not read',
+            detail=f"Table or source '{text}' specified in backfill_order is not used in the query.",
             hint=nearest(name, known) or "Name the tables and views of its FROM clauses.",
         )
     return RelationId(known[name])
