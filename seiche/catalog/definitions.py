@@ -50,6 +50,14 @@ def index_columns(table: CatalogObject, index: CatalogObject | None) -> tuple[st
 
 def index_definition(table: CatalogObject, index: CatalogObject | None, *, qualified: bool = True) -> str:
     unique, name = ("UNIQUE ", key_constraint(table)) if index is None else ("", index.name)
-    columns = ", ".join(quoted(column) for column in index_columns(table, index))
     place = f"{quoted(table.schema)}.{quoted(table.name)}" if qualified else quoted(table.name)
-    return f"CREATE {unique}INDEX {quoted(name)} ON {place} USING btree ({columns})"
+    return f"CREATE {unique}INDEX {quoted(name)} ON {place} USING btree {_index_body(table, index)}"
+
+
+def _index_body(table: CatalogObject, index: CatalogObject | None) -> str:
+    """What stands behind the table's name: columns and expressions in their order, and included columns."""
+    if index is not None:
+        head = f"CREATE INDEX {quoted(index.name)} ON {quoted(table.schema)}.{quoted(table.name)} "
+        if index.definition.startswith(head):
+            return index.definition.removeprefix(head).split(" DISTRIBUTED BY (")[0]
+    return f"({', '.join(quoted(column) for column in index_columns(table, index))})"

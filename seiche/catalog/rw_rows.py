@@ -23,7 +23,7 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
     """Objects with the columns that views of objects share."""
     catalog = facts.catalog
     schemas = {(it.database, it.name): it.id for it in catalog.schemas}
-    users = {it.name: it.id for it in catalog.users}
+    users = {it.name: oids.oid_of(it.id) for it in catalog.users}
     for it in catalog.objects(*kinds):
         yield (
             it,
@@ -55,7 +55,7 @@ def materialized_views(facts: Facts) -> Iterator[Row]:
             "schema_name": it.schema,
             "append_only": _append_only(it),
             "background_ddl": bool(it.properties.get("background_ddl", False)),
-            "status": it.status.value.upper(),
+            "status": it.status.value.capitalize(),
         }
 
 
@@ -106,7 +106,7 @@ def indexes(facts: Facts) -> Iterator[Row]:
                 "primary_table_id": table,
                 "key_columns": [numbers[name] for name in keyed if name in numbers],
                 "include_columns": [numbers[name] for name in included if name in numbers],
-                "background_ddl": False,
+                "background_ddl": bool(it.properties.get("background_ddl", False)),
             }
 
 
@@ -180,7 +180,7 @@ def system_parameters(facts: Facts) -> Iterator[Row]:
 def users(facts: Facts) -> Iterator[Row]:
     for it in facts.catalog.users:
         yield {
-            "id": it.id,
+            "id": oids.oid_of(it.id),  # so that an owner is found in pg_roles, too
             "name": it.name,
             "is_super": it.superuser,
             "create_db": it.create_db,
@@ -191,14 +191,14 @@ def users(facts: Facts) -> Iterator[Row]:
 
 
 def schemas(facts: Facts) -> Iterator[Row]:
-    users = {it.name: it.id for it in facts.catalog.users}
+    users = {it.name: oids.oid_of(it.id) for it in facts.catalog.users}
     for it in facts.catalog.schemas:
         acl = access_list(facts.catalog, it.id, it.owner) or []
         yield {"id": it.id, "name": it.name, "owner": users[it.owner], "acl": acl}
 
 
 def databases(facts: Facts) -> Iterator[Row]:
-    users = {it.name: it.id for it in facts.catalog.users}
+    users = {it.name: oids.oid_of(it.id) for it in facts.catalog.users}
     for it in facts.catalog.databases:
         acl = access_list(facts.catalog, it.id, it.owner) or []
         yield {"id": it.id, "name": it.name, "owner": users[it.owner], "acl": acl, "resource_group": "default"}

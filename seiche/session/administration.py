@@ -258,8 +258,9 @@ class Administration:
                 case DatabaseEntry() as database:
                     return catalog.with_database(replace(database, owner=owner))
                 case CatalogObject() as item:
-                    inside = [replace(child, owner=owner) for child in catalog.children(item.id)]
-                    return catalog.with_objects(replace(item, owner=owner), *inside)
+                    own = [it for it in catalog.objects(ObjectKind.INDEX) if item.id in it.dependencies]
+                    inside = [child for it in (item, *own) for child in catalog.children(it.id)]
+                    return catalog.with_objects(*(replace(it, owner=owner) for it in (item, *own, *inside)))
 
         change(self._database.catalog)
         self._change(change)

@@ -33,10 +33,10 @@ from seiche.errors import (
     WrongObjectType,
     nearest,
 )
-from seiche.model import RESERVED_COLUMNS, Column, RelationId, RelationSchema
+from seiche.model import Column, RelationId, RelationSchema
 from seiche.query import open_scope
 from seiche.session.database import schedule_of
-from seiche.session.definitions import CatalogCommand, Definitions, reserved_name
+from seiche.session.definitions import CatalogCommand, Definitions, check_column_name
 from seiche.session.names import CatalogNames
 from seiche.session.rename import same_query
 from seiche.session.shapes import remembering
@@ -109,16 +109,11 @@ class ColumnChanges:
         value = None
         if column.default is not None:
             value = self._evaluated(table, column)
-        if value is None and not column.nullable and self._holds_rows(table):
+        if value is None and not column.nullable:
             raise NotNullViolation(
-                f'column "{column.name}" of relation "{table.name}" contains null values',
-                hint="Give it a DEFAULT.",
+                "alter table add NOT NULL columns must have default value", hint=f'Give "{column.name}" a DEFAULT.'
             )
         return value
-
-    def _holds_rows(self, table: CatalogObject) -> bool:
-        version = self._database.runtime.versions.committed(RelationId(table.id))
-        return bool(version.rows_estimate) and not self._database.runtime.reader.exact(version).isEmpty()
 
     def _evaluated(self, table: CatalogObject, column: ast.ColumnDef) -> str | None:
         assert column.default is not None
@@ -312,8 +307,7 @@ def _relation(table: CatalogObject) -> RelationSchema:
 
 
 def _refuse_taken(table: CatalogObject, name: str) -> None:
-    if name in RESERVED_COLUMNS:
-        raise reserved_name(name)
+    check_column_name(name)
     if any(column.name == name for column in table.columns):
         raise DuplicateColumn(f'column "{name}" of relation "{table.name}" already exists')
 

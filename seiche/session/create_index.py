@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady
-from seiche.plan.fragments import fragment_schema
+from seiche.model import RelationId
+from seiche.plan.fragments import Fragment, cut, fragment_schema
 from seiche.session import indexes
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.definitions import Definitions
@@ -26,12 +27,7 @@ class IndexDefinitions:
 
     def create_index(self, statement: ast.CreateIndex) -> tuple[Backfill | None, str | None]:
         """Registers the index and starts to build it; the caller decides whether to wait."""
-        source = self._catalog.find(
-            statement.table.parts,
-            search_path=self._variables.search_path,
-            kinds=indexes.INDEXED_KINDS,
-            action="CREATE INDEX",
-        )
+        source = self._source(statement)
         name = statement.name.name if statement.name else indexes.default_name(statement, source.schema, self._catalog)
         if statement.if_not_exists and self._definitions.exists(source.schema, name):
             return None, f'relation "{name}" already exists, skipping'
@@ -42,10 +38,24 @@ class IndexDefinitions:
         command = views.adding(self._index(statement, name, source, views), [], rate, ())
         return self._definitions.run(command), None
 
+    def explain(self, statement: ast.CreateIndex) -> tuple[Fragment, ...]:
+        """The fragment that an index of any name would have."""
+        source = self._source(statement)
+        self._check(statement, source)
+        return cut(indexes.plan_of(statement, source), RelationId(-1), lambda: RelationId(-2))
+
+    def _source(self, statement: ast.CreateIndex) -> CatalogObject:
+        return self._catalog.find(
+            statement.table.parts,
+            search_path=self._variables.search_path,
+            kinds=indexes.INDEXED_KINDS,
+            action="CREATE INDEX",
+        )
+
     def _check(self, statement: ast.CreateIndex, source: CatalogObject) -> None:
-        if statement.name is not None and statement.name.schema not in (None, source.schema):
+        if statement.name is not None and statement.name.schema is not None:
             raise InvalidDefinition(
-                f'index "{statement.name}" must be in the schema of its table',
+                f'index "{statement.name}" is always in the schema of its table',
                 hint="Leave the schema out of the index's name.",
             )
         if source.status is ObjectStatus.CREATING:

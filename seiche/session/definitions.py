@@ -13,12 +13,14 @@ from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, Schema
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
-from seiche.errors import DuplicateObject, FeatureNotSupported, InvalidDefinition, UndefinedSchema
-from seiche.model import Column, ObjectId, RelationSchema
+from seiche.errors import DuplicateColumn, DuplicateObject, FeatureNotSupported, InvalidDefinition, UndefinedSchema
+from seiche.model import RESERVED_COLUMNS, Column, ObjectId, RelationSchema
 from seiche.session.database import Database
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 from seiche.stream.view import ViewJob
+
+_POSTGRES_COLUMNS = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,16 @@ class Definitions:
         new = Schema(ObjectId(number), "dev", name, statement.owner or self.user)
         self.change(lambda catalog: catalog.with_schema(new))
         return None
+
+
+def check_column_name(name: str) -> None:
+    """Refuses the name of a column of a table or a materialized view that storage, or PostgreSQL, has for its own."""
+    if name in RESERVED_COLUMNS:
+        raise reserved_name(name)
+    if name in _POSTGRES_COLUMNS:
+        raise DuplicateColumn(
+            f'column name "{name}" conflicts with a system column name', hint="Give the column another name."
+        )
 
 
 def reserved_name(name: str, detail: str | None = None) -> InvalidDefinition:

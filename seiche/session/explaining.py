@@ -9,9 +9,11 @@ from seiche.catalog.catalog import Catalog
 from seiche.errors import FeatureNotSupported
 from seiche.model import RelationId
 from seiche.plan import explain
+from seiche.session.create_index import IndexDefinitions
 from seiche.session.definitions import Definitions
 from seiche.session.reading import Reading
 from seiche.session.result import Result
+from seiche.session.tables import TableDefinitions
 from seiche.session.views import ViewDefinitions
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn
@@ -26,23 +28,35 @@ def explained(
             views = ViewDefinitions(definitions())
             fragments = views.explain(view)
             root = explain.describe(fragments, lambda relation: _relation_name(catalog, relation, str(view.name)))
-            match statement.format:
-                case ast.ExplainFormat.TEXT:
-                    shown = explain.text(root).rstrip() + "\n" + views.explained_backfill(view)
-                case ast.ExplainFormat.JSON:
-                    shown = explain.as_json(root)
-                case ast.ExplainFormat.DOT:
-                    shown = explain.dot(root)
+            shown = _shown(root, statement.format, views.explained_backfill(view))
+        case ast.CreateIndex() as index:
+            fragments = IndexDefinitions(definitions()).explain(index)
+            name = str(index.name or "index")
+            root = explain.describe(fragments, lambda relation: _relation_name(catalog, relation, name))
+            shown = _shown(root, statement.format)
+        case ast.CreateTable() as table:
+            shown = _shown(TableDefinitions(definitions()).explain(table), statement.format)
         case ast.Select() as query:
             frame = reading.frame(reading.bound(query))
             mode = "formatted" if statement.verbose else "simple"
             shown = str(frame._sc._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode))
         case _:
             raise FeatureNotSupported(
-                "EXPLAIN of this statement is not supported", hint="Explain a query or CREATE MATERIALIZED VIEW."
+                "EXPLAIN of this statement is not supported",
+                hint="Explain a query or the CREATE of a materialized view, an index or a table.",
             )
     lines: list[tuple[Any, ...]] = [(line,) for line in shown.rstrip().splitlines()]
     return Result("EXPLAIN", (OutputColumn("QUERY PLAN", "QUERY PLAN", VARCHAR),), _rows=lines)
+
+
+def _shown(root: explain.Node, format_: ast.ExplainFormat, last: str = "") -> str:
+    match format_:
+        case ast.ExplainFormat.TEXT:
+            return f"{explain.text(root).rstrip()}\n{last}"
+        case ast.ExplainFormat.JSON:
+            return explain.as_json(root)
+        case ast.ExplainFormat.DOT:
+            return explain.dot(root)
 
 
 def _relation_name(catalog: Catalog, relation: RelationId, new: str) -> str:

@@ -149,8 +149,8 @@ def _bound(expression: ast.SqlExpression, source: CatalogObject) -> BoundExpress
 
 
 def _check_distribution(statement: ast.CreateIndex) -> None:
-    first = [each.expression.tree for each in statement.columns[: len(statement.distributed_by)]]
-    if [each.tree for each in statement.distributed_by] != first:
+    first = [each.expression.tree.unnest() for each in statement.columns[: len(statement.distributed_by)]]
+    if [each.tree.unnest() for each in statement.distributed_by] != first:
         raise InvalidDefinition(
             "DISTRIBUTED BY must name the first columns of the index, in their order",
             hint="Leave it out, or put these columns first.",

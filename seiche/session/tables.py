@@ -11,8 +11,9 @@ from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import InvalidDefinition, UndefinedColumn, nearest
-from seiche.model import RESERVED_COLUMNS, ROW_ID, Column, RelationId, RelationSchema
-from seiche.session.definitions import CatalogCommand, Definitions, reserved_name
+from seiche.model import ROW_ID, Column, RelationId, RelationSchema
+from seiche.plan.explain import Node
+from seiche.session.definitions import CatalogCommand, Definitions, check_column_name
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression
 from seiche.stream.conflict import Conflict
@@ -46,6 +47,13 @@ class TableDefinitions:
         table = self._definitions.new_object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
         self._definitions.run(self._adding_table(table))
         return None
+
+    def explain(self, statement: ast.CreateTable) -> Node:
+        """What a table of any name would store."""
+        columns, relation = _table_shape(statement)
+        self._check_table_expressions(statement, columns)
+        details = (f"columns: {', '.join(column.name for column in columns)}",)
+        return Node(f"Materialize {statement.name}", "stored", relation.key, details)
 
     def create_table_as(
         self, statement: ast.CreateTableAs, columns: tuple[OutputColumn, ...]
@@ -90,7 +98,14 @@ class TableDefinitions:
             if column.default is not None:
                 bind_expression(column.default.tree, (), settings)
             if column.generated is not None:
-                bind_expression(column.generated.tree, plain, settings)
+                bound = bind_expression(column.generated.tree, plain, settings)
+                if column.name in statement.primary_key and (bound.volatile or bound.uses_now):
+                    raise InvalidDefinition(
+                        f'generated column "{column.name}" cannot be part of the primary key',
+                        detail="Generated columns with impure expressions should not be part of the primary key. "
+                        f'Here column "{column.name}" is defined as part of the primary key.',
+                        hint="Store the moment in a column with a DEFAULT.",
+                    )
         for watermark in statement.watermarks:
             type_ = next(column.type for column in columns if column.name == watermark.column)
             bound = bind_expression(watermark.expression.tree, columns, settings)
@@ -104,8 +119,7 @@ class TableDefinitions:
 def _table_shape(statement: ast.CreateTable) -> tuple[tuple[Column, ...], RelationSchema]:
     columns = []
     for column in statement.columns:
-        if column.name in RESERVED_COLUMNS:
-            raise reserved_name(column.name)
+        check_column_name(column.name)
         columns.append(
             Column(
                 column.name,

@@ -42,9 +42,13 @@ def read_options(options: Options) -> ViewOptions:
     given: dict[str, str] = {}
     for name, value in options:
         if name not in KNOWN:
-            raise FeatureNotSupported(f'option "{name}" is not supported', hint=nearest(name, KNOWN))
+            raise FeatureNotSupported(
+                f'option "{name}" is not supported',
+                detail="There are unexpected options in WITH clause.",
+                hint=nearest(name, KNOWN),
+            )
         if name in given:
-            raise InvalidDefinition(f'option "{name}" is given twice')
+            raise InvalidDefinition(f'option "{name}" is given twice', detail=f"Duplicated option: {name}.")
         given[name] = value
     incremental = given.get(INCREMENTAL, "auto")
     if incremental not in ("auto", "strict"):
@@ -61,6 +65,7 @@ def _input(text: str, names: CatalogNames) -> RelationId:
     if name not in known:
         raise UndefinedObject(
             f'backfill_order names "{text}", which the view does not read',
+            detail=f"Table or source '{text}' specified in backfill_order is not used in the query.",
             hint=nearest(name, known) or "Name the tables and views of its FROM clauses.",
         )
     return RelationId(known[name])

@@ -24,7 +24,7 @@ from seiche.model import RESERVED_COLUMNS, Column, JobId, ObjectId, RelationId
 from seiche.plan.algebra import Keyed, Plan, Recompute, follows_clock, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut
 from seiche.session.database import PLAN_VERSION, schedule_of
-from seiche.session.definitions import CatalogCommand, Definitions, reserved_name
+from seiche.session.definitions import CatalogCommand, Definitions, check_column_name, reserved_name
 from seiche.session.names import CatalogNames
 from seiche.session.rename import internal_name
 from seiche.session.view_options import ViewOptions, read_options
@@ -80,10 +80,7 @@ class ViewDefinitions:
         return replace(view, id=existing.id, owner=existing.owner)
 
     def explain(self, statement: ast.CreateMaterializedView) -> tuple[Fragment, ...]:
-        """The fragments that a view would have, after the checks of CREATE; internal relations have negative ids."""
-        name, schema = self._definitions.place(statement.name)
-        if not statement.if_not_exists:
-            self._definitions.refuse_taken(schema, name)
+        """The fragments that a view of any name would have; internal relations have negative ids."""
         plan, _, _ = self._planned(statement)
         numbers = iter(range(-2, -10_000, -1))
         return cut(plan, RelationId(-1), lambda: RelationId(next(numbers)))
@@ -111,7 +108,8 @@ class ViewDefinitions:
         catalog = self._database.catalog
         names = CatalogNames(catalog, self._variables.search_path)
         bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=None, strict=False))
-        _named(statement.columns, bound.columns)
+        for column in _named(statement.columns, bound.columns):
+            check_column_name(column)
         if bound.volatile:
             raise FeatureNotSupported(
                 f"function {bound.volatile[0]}() cannot be used in a materialized view",

@@ -247,9 +247,9 @@ def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
         case Kind.VARCHAR, _:
             return _from_text(node, target, settings)
         case Kind.JSONB, Kind.BOOLEAN:
-            return checked_cast(node, BOOLEAN, settings)
+            return checked_cast(_without_json_null(node), BOOLEAN, settings)
         case Kind.JSONB, _:
-            return convert(checked_cast(node, NUMERIC, settings), target, settings)
+            return convert(checked_cast(_without_json_null(node), NUMERIC, settings), target, settings)
         case Kind.BOOLEAN, _:
             return spark_cast(node, target)
         case _, Kind.BOOLEAN:
@@ -352,6 +352,11 @@ def _moment(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings
             return instant(node, zone)
         case _:
             return spark_cast(node, target)
+
+
+def _without_json_null(node: exp.Expr) -> exp.Expr:
+    """A JSON value, with SQL's NULL for JSON's."""
+    return call(type_of(node), "nullif", node, text("null"))
 
 
 def _from_text(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:

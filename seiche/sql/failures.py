@@ -186,7 +186,10 @@ def translate_spark_error(error: BaseException) -> SeicheError:
         ):
             return NumericOutOfRange("numeric field overflow", detail=_overflow(message))
         case "SCALAR_SUBQUERY_TOO_MANY_ROWS":
-            return CardinalityViolation("more than one row returned by a subquery used as an expression")
+            return CardinalityViolation(
+                "more than one row returned by a subquery used as an expression",
+                detail="Scalar subquery produced more than one row.",
+            )
         case "MALFORMED_RECORD_IN_PARSING" | "INVALID_JSON_ROOT_FIELD" | "VARIANT_DUPLICATE_KEY":
             return InvalidText("invalid input syntax for type json", detail=_sentence(message))
         case "DATETIME_OVERFLOW":

@@ -35,6 +35,7 @@ def binding_of(names: Names, settings: Settings) -> Binding:
 
 def _query(binding: Binding, node: exp.Expr, outer: Scope | None, tables_: Mapping[str, CommonTable]) -> Bound:
     visible = common_tables(node, tables_)
+    _unused_tables(binding, node, visible)
     match node:
         case exp.Subquery():
             inner = binding.query(node.this, outer, visible)
@@ -52,6 +53,18 @@ def _query(binding: Binding, node: exp.Expr, outer: Scope | None, tables_: Mappi
         case exp.Paren():
             return binding.query(node.this, outer, visible)
     raise FeatureNotSupported(f"query {node.sql('risingwave')} is not supported")
+
+
+def _unused_tables(binding: Binding, node: exp.Expr, visible: Mapping[str, CommonTable]) -> None:
+    """Binds the queries of WITH that nothing reads: their mistakes are told, and what they name is known to be used."""
+    with_ = node.args.get("with_") or node.args.get("with")
+    if with_ is None:
+        return
+    read = {table.name for table in node.find_all(exp.Table)}
+    for cte in with_.expressions:
+        if cte.alias not in read:
+            table = visible[cte.alias]
+            binding.query(table.query, None, table.visible)
 
 
 def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Mapping[str, CommonTable]) -> Bound:

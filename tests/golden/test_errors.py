@@ -204,12 +204,13 @@ def test_errors_read_as_recorded(session: Session, topic: str) -> None:
     check(f"errors/{topic}.txt", "\n\n".join(shown(session, statement) for statement in STATEMENTS[topic]))
 
 
-def test_explain_refuses_a_view_exactly_as_create_does(session: Session) -> None:
+def test_explain_refuses_a_view_exactly_as_create_does_but_for_a_name_that_is_taken(session: Session) -> None:
     creates = [each for each in STATEMENTS["definitions"] if each.startswith("CREATE MATERIALIZED VIEW")]
-    assert creates
-    for statement in creates:
-        told = shown(session, f"EXPLAIN {statement}").partition("\n")[2]
-        assert told == shown(session, statement).partition("\n")[2], statement
+    refused = {each: shown(session, each).partition("\n")[2] for each in creates}
+    wanted = {each: text for each, text in refused.items() if "already exists" not in text}
+    assert wanted
+    for statement, text in wanted.items():
+        assert shown(session, f"EXPLAIN {statement}").partition("\n")[2] == text, statement
 
 
 def test_no_recorded_errors_are_left_over() -> None:

@@ -414,11 +414,16 @@ def _fork_size(asking: Asking, relation: str, fork: str) -> int | None:
 
 @function("pg_total_relation_size", takes=[TEXT], gives=NUMBER)
 def _total_size(asking: Asking, relation: str) -> int | None:
-    """With the internal relations that a view keeps for itself."""
-    return _size(asking, asking.relation_of(relation), with_state=True)
+    """With the internal relations that a view keeps for itself, and with the indexes."""
+    size = _size(asking, asking.relation_of(relation), with_state=True)
+    return size + _indexes_size(asking, relation) if size is not None else None
 
 
-always(0, NUMBER, "pg_indexes_size", takes=[TEXT])
+@function("pg_indexes_size", takes=[TEXT], gives=NUMBER)
+def _indexes_size(asking: Asking, relation: str) -> int:
+    item = asking.object_at(asking.relation_of(relation))
+    indexes = asking.catalog.objects(ObjectKind.INDEX) if item is not None else ()
+    return sum(asking.facts.sizes.get(it.id, 0) for it in indexes if item is not None and item.id in it.dependencies)
 
 
 @function("pg_database_size", "pg_tablespace_size", takes=[TEXT], gives=NUMBER)

@@ -158,7 +158,7 @@ def _target(cursor: Cursor) -> GrantTarget:
     if cursor.accept("all"):
         kind = _plural(cursor)
         cursor.expect("in", "schema")
-        return GrantTarget(kind, cursor.comma_separated(cursor.object_name), True, True)
+        return GrantTarget(kind, cursor.comma_separated(lambda: ObjectName((cursor.name(),))), True, True)
     kind, explicit = ObjectKind.TABLE, False
     for each in ObjectKind:
         if cursor.accept(*each.value.split()):

@@ -84,7 +84,10 @@ def update(cursor: Cursor) -> Update:
     seen: set[str] = set()
     for assignment in assignments:
         if assignment.column in seen:
-            raise SyntaxError_(f'multiple assignments to same column "{assignment.column}"')
+            raise SyntaxError_(
+                f'multiple assignments to same column "{assignment.column}"',
+                detail="An UPDATE cannot have multiple assignments to the same column.",
+            )
         seen.add(assignment.column)
     if cursor.sees("from"):
         raise cursor.unsupported("UPDATE ... FROM", hint="Use a subquery in SET or WHERE.")
@@ -97,17 +100,46 @@ def _assignment(cursor: Cursor) -> list[Assignment]:
         cursor.expect_symbol(TokenType.EQ)
         return [Assignment(column, _assigned(cursor, partial(_ends_assignment, cursor)))]
     position = cursor.position()
-    columns = cursor.column_names()
+    columns = cursor.in_parentheses(cursor.name)
     cursor.expect_symbol(TokenType.EQ)
-    cursor.accept("row")
-    if cursor.word(1) in ("select", "with", "values"):
-        raise cursor.unsupported(
-            "assigning several columns from one subquery", hint="Give each column its own subquery."
+    written_as_row = cursor.accept("row")
+    if not cursor.sees_symbol(TokenType.L_PAREN):
+        raise SyntaxError_(
+            "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression", position=position
         )
-    values = cursor.in_parentheses(lambda: _assigned(cursor, cursor.at_comma))
+    if cursor.word(1) in ("select", "with", "values", "table") and not written_as_row:
+        values = _columns_of_subquery(cursor)
+    else:
+        values = cursor.in_parentheses(lambda: _assigned(cursor, cursor.at_comma))
     if len(values) != len(columns):
         raise SyntaxError_("number of columns does not match number of values", position=position)
     return [Assignment(column, value) for column, value in zip(columns, values, strict=True)]
+
+
+def _columns_of_subquery(cursor: Cursor) -> tuple[SqlExpression, ...]:
+    """The subquery in parentheses once for each of its columns, each with that column alone."""
+    cursor.expect_symbol(TokenType.L_PAREN)
+    query = cursor.query(cursor.region(lambda _: False))
+    cursor.expect_symbol(TokenType.R_PAREN)
+    tree = query.tree
+    if not isinstance(tree, exp.Select) or tree.is_star:
+        raise cursor.unsupported(
+            "assigning several columns from this form of subquery", hint="Give each column its own subquery."
+        )
+    places = range(len(tree.expressions))
+    return tuple(SqlExpression(exp.Subquery(this=_only(tree, place)), f"({query.text})") for place in places)
+
+
+def _only(tree: exp.Select, place: int) -> exp.Select:
+    """The query with the column at `place` alone."""
+    if not any(tree.args.get(clause) for clause in ("distinct", "group", "order")):
+        alone = tree.copy()
+        alone.set("expressions", [alone.expressions[place]])
+        return alone
+    # These clauses may mean columns by their place or their alias, so all of them have to stay.
+    names = [exp.to_identifier(f"column{n}") for n in range(1, len(tree.expressions) + 1)]
+    source = exp.Subquery(this=tree.copy(), alias=exp.TableAlias(this=exp.to_identifier("source"), columns=names))
+    return exp.Select(expressions=[exp.column(f"column{place + 1}", "source")]).from_(source)
 
 
 def _assigned(cursor: Cursor, stop: Callable[[int], bool]) -> SqlExpression:

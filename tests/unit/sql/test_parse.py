@@ -657,7 +657,10 @@ def test_a_likely_slip_gets_a_hint(text: str, hint: str) -> None:
         ("CREATE TABLE t (a int) FORMAT PLAIN ENCODE JSON", "CREATE TABLE with FORMAT is not supported"),
         ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", "ON CONFLICT in INSERT is not supported"),
         ("UPDATE t SET a = u.a FROM u", "UPDATE ... FROM is not supported"),
-        ("UPDATE t SET (a, b) = (SELECT 1, 2)", "assigning several columns from one subquery is not supported"),
+        (
+            "UPDATE t SET (a, b) = (SELECT * FROM u)",
+            "assigning several columns from this form of subquery is not supported",
+        ),
         ("DELETE FROM t USING u WHERE true", "DELETE ... USING is not supported"),
         ("WITH a AS (SELECT 1) DELETE FROM t", "WITH before DELETE is not supported"),
         ("WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a", "DELETE inside WITH is not supported"),
@@ -695,6 +698,13 @@ def test_what_is_known_but_not_offered_is_named(text: str, message: str) -> None
             'column "b" named in watermark does not exist',
         ),
         ("UPDATE t SET a = 1, a = 2", SyntaxError_, 'multiple assignments to same column "a"'),
+        ("UPDATE t SET (a, a) = (1, 2)", SyntaxError_, 'multiple assignments to same column "a"'),
+        ("UPDATE t SET (a, b) = (SELECT 1)", SyntaxError_, "number of columns does not match number of values"),
+        (
+            "UPDATE t SET (a, b) = c",
+            SyntaxError_,
+            "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+        ),
         (
             "CREATE TABLE t (a int DEFAULT 1 AS 2)",
             SyntaxError_,

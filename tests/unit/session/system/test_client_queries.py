@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from seiche.catalog.facts import Facts
 from seiche.session.system.rewrite import is_system_query
 from seiche.sql.parse import parse_query
-from tests.unit.session.system.harbour import Office, client_queries, office, own_oids, with_oids
+from tests.unit.session.system.harbour import Office, catalog, client_queries, office, own_oids, with_oids
 
 QUERIES = client_queries("psql", "sqlalchemy", "pgjdbc", "tools")
 
@@ -105,3 +106,10 @@ def test_asyncpg_learns_an_array_type_with_its_element(port: Office) -> None:
 
 def test_sizes_are_those_of_the_files(port: Office) -> None:
     assert answer(port, "size of each relation")[0] == ("public.ships", "20 kB")
+
+
+def test_the_indexes_of_a_table_have_a_size() -> None:
+    with office(Facts(catalog(), sizes={101: 500, 104: 300})) as port:
+        assert port.value("SELECT pg_indexes_size('arrivals')") == 300
+        assert port.value("SELECT pg_total_relation_size('arrivals')") == 800
+        assert port.value("SELECT pg_indexes_size('ships')") == 0
