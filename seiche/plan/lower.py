@@ -38,7 +38,14 @@ from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, split, type_of, typed_as
 from seiche.plan.setops import except_or_intersect
 from seiche.plan.sources import Schemas, Sources
-from seiche.plan.subqueries import Lowering, filter_by, holds_subquery, is_correlated, with_values
+from seiche.plan.subqueries import (
+    Lowering,
+    filter_by,
+    holds_subquery,
+    is_correlated,
+    with_single_values,
+    with_values,
+)
 from seiche.plan.temporal import check_clock, place
 from seiche.plan.temporal_join import has_temporal_join
 from seiche.plan.windows import evaluate, windows_in
@@ -81,7 +88,7 @@ class _Planner:
                 ) from stop
             found = tuple(columns) if columns is not None else tuple(_output(each) for each in _projections(ast))
             clock = reads_clock(ast)
-            return Recompute(ast, _relations(ast), found, stop.reason, time_driven=clock)
+            return Recompute(with_single_values(ast), _relations(ast), found, stop.reason, time_driven=clock)
 
     def _query(self, ast: exp.Expr) -> Plan:
         match ast:

@@ -359,6 +359,39 @@ def _single(value: exp.Expr) -> exp.Expr:
     return made
 
 
+# What holds a subquery that may have any number of rows.
+_OF_ROWS = (
+    exp.From,
+    exp.Join,
+    exp.Lateral,
+    exp.In,
+    exp.Exists,
+    exp.Any,
+    exp.All,
+    exp.SetOperation,
+    exp.CTE,
+    exp.Subquery,
+)
+
+
+def with_single_values(query: exp.Query) -> exp.Query:
+    """The query with NULL for the value of a subquery that has several rows, so that it cannot fail on them.
+
+    A correlated one is left as it is.
+    """
+    query = query.copy()
+    for node in list(query.find_all(exp.Subquery)):
+        inner = node.this
+        if isinstance(node.parent, _OF_ROWS) or not isinstance(inner, exp.Query) or is_correlated(inner):
+            continue
+        name = exp.to_identifier(inner.named_selects[0], quoted=True)
+        several = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
+        value = exp.Anonymous(this="any_value", expressions=[exp.column(name, table="single")])
+        only = exp.Case(ifs=[exp.If(this=exp.Not(this=exp.paren(several)), true=value)])
+        node.set("this", exp.select(exp.alias_(only, name.copy())).from_(inner.subquery("single")))
+    return query
+
+
 _STRICT = (exp.Paren, exp.Cast, exp.TryCast, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div)
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 

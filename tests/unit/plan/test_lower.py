@@ -362,6 +362,14 @@ def test_windows_over_columns_that_share_nothing_follow_each_other(harbour: Harb
     assert [each.keys for each in (plan, keyed(plan.inputs[0]))] == [(("name",),), (("flag",),)]
 
 
+def test_a_recomputed_value_of_several_rows_is_null_and_no_failure(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT (SELECT tons FROM arrivals) AS tons, 1 IN (SELECT id FROM ships) AS known")
+    assert isinstance(plan, Recompute)
+    sql = plan.query.sql("spark")
+    assert "CASE WHEN NOT (COUNT(*) > 1) THEN ANY_VALUE(single.`tons`) END" in sql
+    assert sql.count("ANY_VALUE") == 1, "the rows of IN are no value"
+
+
 def test_a_constant_partition_is_none_and_frames_keep_their_numbers(harbour: Harbour) -> None:
     frame = "(PARTITION BY 1::int ORDER BY at ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)"
     plan = harbour.plan(f"SELECT ship, sum(tons) OVER {frame} AS s FROM arrivals")
