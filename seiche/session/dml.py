@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, SerializationFailure, UndefinedColumn, nearest
@@ -34,6 +34,7 @@ from seiche.sql.bind import (
     bind_update,
 )
 from seiche.sql.failures import translate_spark_error
+from seiche.sql.literal_rows import literal_columns
 from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse_query
 from seiche.sql.statements import quote_name
@@ -85,8 +86,21 @@ class Dml:
         returning = self._returning(statement.returning, target, None)
         columns = statement.columns or None
         query = statement.source.tree if statement.source is not None else None
+        texts = self._as_text(table, statement)
+        if texts is not None:
+            return self.copy(table, texts.column_names, _plainly_named(texts, self._database.runtime.spark)), None
         bound = bind_insert(target, columns, query, self._names, self._settings)
         return self.insert_frame(table, self._evaluated(bound), returning)
+
+    def _as_text(self, table: CatalogObject, statement: ast.Insert) -> pa.Table | None:
+        """Many rows of constants as columns of text, named as the table's; None for any other statement."""
+        visible = _shape(table).visible
+        plain = {column.name: column.type for column in visible if column.generated is None}
+        names = statement.columns or tuple(column.name for column in visible)
+        if statement.source is None or statement.returning or any(name not in plain for name in names):
+            return None
+        texts = literal_columns(statement.source, [plain[name] for name in names])
+        return pa.table([pa.array(each, pa.string()) for each in texts], names=list(names)) if texts else None
 
     def insert_frame(
         self, table: CatalogObject, frame: DataFrame, returning: BoundQuery | None = None
@@ -282,6 +296,11 @@ class _OneName:
 
     def relation(self, parts: tuple[str, ...]) -> BoundRelation:
         return self._relation
+
+
+def _plainly_named(table: pa.Table, spark: SparkSession) -> DataFrame:
+    names = [f"c{number}" for number in range(table.num_columns)]
+    return spark.createDataFrame(table.rename_columns(names), schema=", ".join(f"{name} string" for name in names))
 
 
 def _spelled(type_: SqlType) -> str:
