@@ -51,7 +51,8 @@ def has_interval(bound: Bound) -> bool:
 
 
 def _is_interval(node: exp.Expr) -> bool:
-    return type_of(node).kind is Kind.INTERVAL
+    inner = node.unnest()  # parentheses have no type of their own
+    return type_of(inner).kind is Kind.INTERVAL
 
 
 def _member(span: exp.Expr) -> exp.Expr:

@@ -32,7 +32,7 @@ def compute_apart(
 
     def column(node: exp.Expr) -> exp.Expr:
         name = made.setdefault(node.copy(), f"c{len(made)}")
-        return typed(exp.column(name, table=ref, quoted=True), type_of(node))
+        return typed(exp.column(name, table=ref, quoted=True), type_of(node.unnest()))
 
     for part in mixed:
         part.replace(column(part))

@@ -370,6 +370,12 @@ def test_a_recomputed_value_of_several_rows_is_null_and_no_failure(harbour: Harb
     assert sql.count("ANY_VALUE") == 1, "the rows of IN are no value"
 
 
+def test_a_condition_in_parentheses_is_a_key_like_any_other(harbour: Harbour) -> None:
+    key = "((name IS NULL OR flag LIKE 'q%'))"
+    plan = harbour.plan(f"SELECT {key} AS odd, count(*) AS n FROM ships GROUP BY {key}")
+    assert isinstance(plan, Aggregate)
+
+
 def test_a_constant_partition_is_none_and_frames_keep_their_numbers(harbour: Harbour) -> None:
     frame = "(PARTITION BY 1::int ORDER BY at ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)"
     plan = harbour.plan(f"SELECT ship, sum(tons) OVER {frame} AS s FROM arrivals")
