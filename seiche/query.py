@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -139,6 +140,11 @@ def adopt(frame: DataFrame, spark: SparkSession) -> DataFrame:
     return _frame_of(frame._jdf.queryExecution().analyzed(), spark)
 
 
+def is_stored(source: str) -> bool:
+    """Whether a source of a bound query is a stored relation; others have names of another form."""
+    return source.startswith("r") and source[1:].isdecimal()
+
+
 def relation_of(source: str) -> RelationId:
     """The relation that a source `r<id>` of a bound query stands for."""
     return RelationId(int(source.removeprefix("r")))
@@ -149,7 +155,7 @@ def select(
 ) -> DataFrame:
     """The query's answer at `epoch`; the frame's columns are the aliases of the query's columns."""
     views: dict[str, str] = {}
-    ast = through_indexes(query.ast, versions, epoch)
+    query = through_indexes(query, versions, epoch)
     with open_scope(spark) as scope:
 
         def view_of(source: str) -> str:
@@ -157,23 +163,25 @@ def select(
                 views[source] = scope.view(reader.exact(versions.at(relation_of(source), epoch)))
             return views[source]
 
-        return typed(scope.sql(render(ast, view_of)), query)
+        return typed(scope.sql(render(query.ast, view_of)), query)
 
 
-def through_indexes(query: exp.Expr, versions: Versions, epoch: Epoch) -> exp.Expr:
+def through_indexes(query: BoundQuery, versions: Versions, epoch: Epoch) -> BoundQuery:
     """The query with those of its sources replaced by an index that it asks for few values of an indexed column."""
     if not versions.indexes:
         return query
-    query = query.copy()
-    for source in limited_sources(query):
-        if source.table.name.startswith("r"):
-            relation = relation_of(source.table.name)
-            index = versions.index_for(relation, source.limited, source.needed, epoch)
+    ast = query.ast.copy()
+    used = set()
+    for source in limited_sources(ast):
+        name = source.table.name
+        if is_stored(name) and relation_of(name) in versions:
+            index = versions.index_for(relation_of(name), source.limited, source.needed, epoch)
             if index is not None:
-                alias = source.table.alias_or_name
-                source.table.set("this", exp.to_identifier(f"r{index.relation}"))
-                source.table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
-    return query
+                alias = exp.to_identifier(source.table.alias_or_name, quoted=True)
+                source.table.set("this", exp.to_identifier(f"r{index.relation}", quoted=True))
+                source.table.set("alias", exp.TableAlias(this=alias))
+                used.add(index.relation)
+    return replace(query, ast=ast, relations=query.relations | used) if used else query
 
 
 def typed(frame: DataFrame, query: BoundQuery) -> DataFrame:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from seiche.model import RelationId, RelationSchema
-from seiche.query import relation_of
+from seiche.query import is_stored, relation_of
 from seiche.sql.bind import BoundQuery
 from seiche.sql.point import point_read
 from seiche.storage.lookups import Lookups
@@ -33,9 +33,8 @@ class PointReads:
         """The rows that the query needs of these versions; None when it needs more than a few rows by their keys."""
 
         def schema(source: str) -> RelationSchema | None:
-            """The shape of a source that is one of the versions; others have names of another form."""
-            stored = source.startswith("r") and source[1:].isdecimal()
-            version = versions.get(relation_of(source)) if stored else None
+            """The shape of a source that is one of the versions."""
+            version = versions.get(relation_of(source)) if is_stored(source) else None
             return version.schema if version is not None else None
 
         read = point_read(bound.ast, schema)

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from seiche.catalog.system_views import SYSTEM_VIEWS
 from seiche.errors import InvalidParameter
 from seiche.model import EPOCH_SHIFT, Epoch, RelationId
-from seiche.query import open_scope, relation_of, render, typed
+from seiche.query import open_scope, relation_of, render, through_indexes, typed
 from seiche.session.database import Database
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
 from seiche.session.point_reads import Found
@@ -65,6 +65,7 @@ class Reading:
         held = self._hold()
         epoch = self._epoch(bound)
         try:
+            bound = self._through_indexes(bound, epoch)
             versions = self._versions(bound, epoch)
             found = self._database.points.find(bound, versions)
             if found is not None and found.answer is not None:
@@ -96,6 +97,7 @@ class Reading:
     def frame(self, bound: BoundQuery) -> DataFrame:
         """The query's rows at the epoch that is read now."""
         epoch = self._epoch(bound)
+        bound = self._through_indexes(bound, epoch)
         return self._frame_at(bound, epoch, self._versions(bound, epoch))
 
     def _schema(self) -> str | None:
@@ -122,11 +124,21 @@ class Reading:
                 )
         return Epoch(asked)
 
+    def _through_indexes(self, bound: BoundQuery, epoch: Epoch) -> BoundQuery:
+        """The query over indexes where they serve it. What a block has written is in no index."""
+        if self._in_block(epoch):
+            return bound
+        return through_indexes(bound, self._database.runtime.versions, epoch)
+
+    def _in_block(self, epoch: Epoch) -> bool:
+        """Whether relations are seen as the block of the session sees them."""
+        return self._transaction is not None and epoch == self._transaction.epoch
+
     def _versions(self, bound: BoundQuery, epoch: Epoch) -> Versioned:
         """The files of every stored relation of the query, all found at once: a fold may move a base on while others
         are looked up. None are needed in a block, which has its own."""
         known = self._database.runtime.versions
-        if self._transaction is not None and epoch == self._transaction.epoch:
+        if self._in_block(epoch):
             return {}
         return {RelationId(id): known.at(RelationId(id), epoch) for id in bound.relations if RelationId(id) in known}
 
