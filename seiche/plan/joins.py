@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from seiche.plan.algebra import Field, Item, Plan, Reason, Scan, Select, input_column, make_select
 from seiche.plan.keyed import Body, keyed, table
-from seiche.plan.rows import Rows, conjunction, equality, over, split, type_of
+from seiche.plan.rows import Rows, conjunction, equality, over, type_of
+from seiche.sql.nodes import conjuncts
 from seiche.types import BOOLEAN, Kind, SqlType, numeric
 
 
@@ -82,7 +83,7 @@ def _only(node: exp.Expr, side: Rows, other: Rows) -> bool:
 
 def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequence[exp.Expr]) -> Rows:
     """A LEFT, RIGHT or FULL join; afterwards what `remaining` asks of both sides is known."""
-    conditions = [each for each in split(on) if not (isinstance(each, exp.Boolean) and each.this)]
+    conditions = [each for each in conjuncts(on) if not (isinstance(each, exp.Boolean) and each.this)]
     if side == "LEFT":  # what concerns the inner side alone can go below the join
         own = [each for each in conditions if _only(each, right, left)]
         for each in own:

@@ -35,7 +35,7 @@ from seiche.plan.arrival import reads_arrival, with_arrival
 from seiche.plan.grouping import aggregates, distinct, group, grouping_sets
 from seiche.plan.keyed import keyed, table, tidy
 from seiche.plan.reasons import NotIncremental
-from seiche.plan.rows import Rows, over, split, type_of, typed_as
+from seiche.plan.rows import Rows, over, type_of, typed_as
 from seiche.plan.setops import except_or_intersect
 from seiche.plan.sources import Schemas, Sources
 from seiche.plan.subqueries import (
@@ -50,6 +50,7 @@ from seiche.plan.temporal import check_clock, place
 from seiche.plan.temporal_join import has_temporal_join
 from seiche.plan.windows import evaluate, windows_in
 from seiche.sql.bind import BoundQuery
+from seiche.sql.nodes import conjuncts
 from seiche.sql.ties import has_ties
 
 # As many rows a TopN keeps at most, since each step looks at all of them.
@@ -132,7 +133,7 @@ class _Planner:
         if sets is not None:
             return make_union([self._select(each) for each in sets])
         where = ast.args.get("where")
-        conditions = split(where.this) if where is not None else []
+        conditions = conjuncts(where.this) if where is not None else []
         outputs = [(_output(each), each.unalias()) for each in ast.expressions]
         by_name = {_bare(field): value for field, value in outputs}
         limited = bool(ast.args.get("limit") or ast.args.get("offset"))
@@ -170,7 +171,7 @@ class _Planner:
         return with_arrival(self._conditions(rows, left, remaining), remaining)
 
     def _conditions(self, rows: Rows, conditions: Sequence[exp.Expr], remaining: Sequence[exp.Expr]) -> Rows:
-        parts = [each for condition in conditions for each in split(condition)]
+        parts = [each for condition in conditions for each in conjuncts(condition)]
         for each in parts:
             if not holds_subquery(each):
                 rows.filter(each)
@@ -265,7 +266,7 @@ _REFUSED_CLAUSES = {
 
 def _having(ast: exp.Select) -> list[exp.Expr]:
     having = ast.args.get("having")
-    return split(having.this) if having is not None else []
+    return conjuncts(having.this) if having is not None else []
 
 
 def _order(ast: exp.Query, by_name: dict[exp.Expr, exp.Expr]) -> list[exp.Expr]:

@@ -105,14 +105,6 @@ def over(plan: Plan, known: Mapping[exp.Expr, Field]) -> Rows:
     return rows
 
 
-def split(condition: exp.Expr) -> list[exp.Expr]:
-    """The conjuncts of a condition."""
-    inner = condition.unnest()
-    if isinstance(inner, exp.And):
-        return split(inner.left) + split(inner.right)
-    return [inner]
-
-
 def conjunction(conditions: Sequence[exp.Expr]) -> exp.Expr:
     return exp.and_(*(exp.paren(each, copy=False) for each in conditions), copy=False)
 

@@ -17,10 +17,11 @@ from seiche.plan.algebra import Field, Plan, Scan, input_column, rewrite_columns
 from seiche.plan.grouping import aggregates
 from seiche.plan.joins import outer_join
 from seiche.plan.reasons import NotIncremental
-from seiche.plan.rows import Rows, over, split, type_of
+from seiche.plan.rows import Rows, over, type_of
 from seiche.plan.subqueries import holds_subquery
 from seiche.plan.temporal_join import is_temporal, temporal_join
 from seiche.plan.unnest import unnest
+from seiche.sql.nodes import conjuncts
 
 Schemas = Mapping[RelationId, RelationSchema]
 
@@ -78,7 +79,7 @@ class Sources:
             rows.inputs += other.inputs
             for node, value in other.known.items():
                 rows.known[node] = _shifted(value, index)
-            for each in split(on) if on is not None else ():
+            for each in conjuncts(on) if on is not None else ():
                 if holds_subquery(each):
                     conditions.append(each)
                 else:
@@ -117,7 +118,7 @@ class Sources:
             raise NotIncremental("lateral", "This LATERAL item has no rule.")
         outputs = {_named(each.alias_or_name, alias): each.unalias() for each in inner.expressions}
         if not inner.args.get("from_"):
-            rows = unnest(rows, inner, alias, side, [*remaining, *(split(on) if on is not None else ())])
+            rows = unnest(rows, inner, alias, side, [*remaining, *(conjuncts(on) if on is not None else ())])
         elif any(inner.args.get(part) for part in ("group", "having", "limit", "offset", "distinct")):
             raise NotIncremental("lateral", "A LATERAL item groups, sorts or limits its rows.")
         elif any(aggregates(each) for each in outputs.values()):
@@ -132,7 +133,7 @@ class Sources:
             raise NotIncremental("lateral", "A LATERAL item that is left joined has no rule.")
         else:
             where = inner.args.get("where")
-            own = split(where.this) if where is not None else []
+            own = conjuncts(where.this) if where is not None else []
             if any(holds_subquery(each) for each in own):
                 raise NotIncremental("lateral", "A LATERAL item holds a subquery.")
             found = self.rows(inner, [], [*own, *outputs.values()])
@@ -145,7 +146,7 @@ class Sources:
                 rows.filter(each)
             for node, value in outputs.items():
                 rows.known[node] = rows.resolve(value)
-        for each in split(on) if on is not None and not always else ():
+        for each in conjuncts(on) if on is not None and not always else ():
             rows.filter(each)
         return rows
 

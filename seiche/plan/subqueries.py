@@ -18,7 +18,8 @@ from seiche.plan.algebra import Field, Plan, input_column
 from seiche.plan.grouping import aggregates, distinct, group
 from seiche.plan.joins import Probe, Tied, common_type, never_null, outer_join, probe, tie
 from seiche.plan.reasons import NotIncremental
-from seiche.plan.rows import Rows, over, split, type_of
+from seiche.plan.rows import Rows, over, type_of
+from seiche.sql.nodes import conjuncts
 from seiche.types import BIGINT, BOOLEAN, SqlType
 
 
@@ -256,7 +257,7 @@ def _correlation(rows: Rows, query: exp.Select, wanted: Sequence[exp.Expr], lowe
         return any(column.table and column.table not in inside for column in node.find_all(exp.Column))
 
     where = query.args.get("where")
-    conditions = split(where.this) if where is not None else []
+    conditions = conjuncts(where.this) if where is not None else []
     outer = [each for each in conditions if is_outer(each)]
     if any(holds_subquery(each) for each in outer):
         raise NotIncremental("subquery", "A subquery within a subquery refers to the outermost rows.")

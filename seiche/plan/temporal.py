@@ -39,9 +39,10 @@ from seiche.plan.algebra import (
     rewrite_columns,
 )
 from seiche.plan.reasons import NotIncremental
-from seiche.plan.rows import split, type_of
+from seiche.plan.rows import type_of
 from seiche.plan.subqueries import holds_subquery
 from seiche.sql.invocations import NOW
+from seiche.sql.nodes import conjuncts
 from seiche.types import Kind, SqlType
 
 MICROS = {"MICROSECOND": 1, "DAY": 86_400_000_000}
@@ -61,11 +62,11 @@ def check_clock(ast: exp.Select) -> None:
     conditions: list[exp.Expr] = []
     for name in ("where", "having"):
         if ast.args.get(name) is not None:
-            conditions += split(ast.args[name].this)
+            conditions += conjuncts(ast.args[name].this)
     for join in ast.args.get("joins") or ():
         on = join.args.get("on")
         if on is not None and not join.side:
-            conditions += split(on)
+            conditions += conjuncts(on)
         elif on is not None and reads_clock(on):
             raise NotIncremental("time", "The condition of an outer join reads the clock.")
     others = [value for name, value in ast.args.items() if name not in ("from_", "from", "joins", "where", "having")]

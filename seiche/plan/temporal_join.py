@@ -15,8 +15,9 @@ from seiche.errors import FeatureNotSupported
 from seiche.plan.algebra import Field, input_column
 from seiche.plan.joins import tie
 from seiche.plan.keyed import Body, keyed, table
-from seiche.plan.rows import Rows, conjunction, over, split
+from seiche.plan.rows import Rows, conjunction, over
 from seiche.sql.bound import AS_OF_NOW
+from seiche.sql.nodes import conjuncts
 
 
 def is_temporal(source: exp.Expr) -> bool:
@@ -32,7 +33,7 @@ def temporal_join(side: str, left: Rows, right: Rows, on: exp.Expr | None, remai
     """The join; afterwards what `remaining` asks of both sides is known."""
     if side not in ("", "LEFT"):
         raise FeatureNotSupported(f"a {side} JOIN cannot have FOR SYSTEM_TIME AS OF PROCTIME() on its right side")
-    conditions = split(on) if on is not None else []
+    conditions = conjuncts(on) if on is not None else []
     conditions = [each for each in conditions if not (isinstance(each, exp.Boolean) and each.this)]
     tied = tie(conditions, left, right)
     asked = [*remaining, *conditions]

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from seiche.errors import InvalidDefinition
 from seiche.sql.bound import aliased, derived_table
-from seiche.sql.nodes import binary, call, conjunction, not_null, type_of, typed
+from seiche.sql.nodes import binary, call, conjunction, conjuncts, not_null, type_of, typed
 from seiche.sql.scopes import Entry
 from seiche.types import BOOLEAN, INTEGER
 
@@ -39,7 +39,7 @@ def asof_join(table: exp.Expr, right: Sequence[Entry], condition: exp.Expr) -> t
     ref = table.args["alias"].name
     keys: list[exp.Expr] = []
     ordering: tuple[exp.Expr, type[exp.Binary], exp.Expr] | None = None
-    parts = _conjuncts(condition)
+    parts = conjuncts(condition)
     for part in parts:
         sides = _sides(part, ref)
         if sides is None:
@@ -107,13 +107,6 @@ def _is_of(node: exp.Expr, ref: str) -> bool:
 
 def _touches(node: exp.Expr, ref: str) -> bool:
     return any(column.table == ref for column in node.find_all(exp.Column))
-
-
-def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    inner = condition.unnest()
-    if isinstance(inner, exp.And):
-        return _conjuncts(inner.left) + _conjuncts(inner.right)
-    return [inner]
 
 
 def _column(name: str, ref: str, type_: object) -> exp.Expr:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from seiche.sql.nodes import conjuncts
+
 _COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
@@ -33,7 +35,7 @@ def limited_sources(query: exp.Expr) -> Iterator[LimitedSource]:
         if where is None:
             continue
         limited: dict[str, set[str]] = {}
-        for condition in _conjuncts(where.this):
+        for condition in conjuncts(where.this):
             compared = _limited(condition)
             if compared is not None:
                 limited.setdefault(compared.table, set()).add(compared.name)
@@ -48,15 +50,6 @@ def _sources(select: exp.Select) -> Iterator[exp.Table]:
     for each in (first, *(select.args.get("joins") or ())):
         if each is not None and isinstance(each.this, exp.Table) and isinstance(each.this.this, exp.Identifier):
             yield each.this
-
-
-def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    condition = condition.unnest()
-    if isinstance(condition, exp.And):
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    else:
-        yield condition
 
 
 def _limited(condition: exp.Expr) -> exp.Column | None:

@@ -55,6 +55,14 @@ def type_of(node: exp.Expr) -> SqlType:
     return type_
 
 
+def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    """The conditions that AND joins, without the parentheses around each."""
+    inner = condition.unnest()
+    if isinstance(inner, exp.And):
+        return conjuncts(inner.left) + conjuncts(inner.right)
+    return [inner]
+
+
 def fallible(node: N) -> N:
     node.meta[FALLIBLE] = True
     return node

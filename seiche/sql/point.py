@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from seiche.model import Column, RelationSchema
-from seiche.sql.nodes import type_of
+from seiche.sql.nodes import conjuncts, type_of
 from seiche.types import Kind
 
 # How many rows a list of keys may ask for.
@@ -48,7 +48,7 @@ def point_read(query: exp.Expr, schema_of: Callable[[str], RelationSchema | None
         return None
     tables = [each for each in query.find_all(exp.Table) if isinstance(each.this, exp.Identifier)]
     own = [join.this for join in query.args.get("joins") or ()] + [query.args["from_"].this]
-    conditions = list(_conjuncts(where.this))
+    conditions = conjuncts(where.this)
     for table in own:
         if not isinstance(table, exp.Table) or sum(each.name == table.name for each in tables) > 1:
             continue
@@ -59,16 +59,6 @@ def point_read(query: exp.Expr, schema_of: Callable[[str], RelationSchema | None
             shown = _shown(query, table.alias_or_name) if len(used) == len(conditions) else None
             return PointRead(table.name, values, " AND ".join(_unqualified(each) for each in used), shown)
     return None
-
-
-def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    match node:
-        case exp.Paren():
-            return _conjuncts(node.this)
-        case exp.And():
-            return [*_conjuncts(node.this), *_conjuncts(node.expression)]
-        case _:
-            return [node]
 
 
 def _key_values(
