@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
@@ -218,49 +219,60 @@ def number_of(bound: exp.Expr, known: Watermarks) -> int | None:
     values = {each: known(each) for each in marks_in(bound)}
     if None in values.values():
         return None
-    return _number(bound, {each: value for each, value in values.items() if value is not None})
+    return int(_number(bound, lambda node: values[RelationId(int(node.expressions[0].name))]))
 
 
-def _number(expr: exp.Expr, values: dict[RelationId, int]) -> int:
+def numbers_of(expr: exp.Expr, column: Any) -> Any:
+    """What an expression over one column comes to for an array of its values. Raises Beyond where Spark has to tell."""
+    return _number(expr, lambda _: column)
+
+
+Leaf = Callable[[exp.Expr], Any]
+
+
+def _number(expr: exp.Expr, leaf: Leaf) -> Any:
+    """A number, or an array of them; `leaf` tells what a watermark or a column is."""
     node = expr.unnest()
     match node:
+        case exp.Column():
+            return leaf(node)
         case exp.Literal() if node.is_int:
             return int(node.name)
         case exp.Neg():
-            return -_number(node.this, values)
+            return -_number(node.this, leaf)
         case exp.Sub():
-            return _number(node.left, values) - _number(node.right, values)
+            return _number(node.left, leaf) - _number(node.right, leaf)
         case exp.Add():
-            return _number(node.left, values) + _number(node.right, values)
+            return _number(node.left, leaf) + _number(node.right, leaf)
         case exp.Cast():
-            found = _number(node.this, values)
+            found = _number(node.this, leaf)
             return found - found % _DAY if node.to.this in _DATES else found
         case exp.Anonymous():
-            return _called(node, values)
+            return _called(node, leaf)
     raise Beyond
 
 
-def _called(node: exp.Anonymous, values: dict[RelationId, int]) -> int:
+def _called(node: exp.Anonymous, leaf: Leaf) -> Any:
     name, arguments = str(node.this).lower(), node.expressions
     match name:
         case "seiche_watermark":
-            return values[RelationId(int(arguments[0].name))]
+            return leaf(node)
         case "least":
-            return min(_number(each, values) for each in arguments)
+            return min(_number(each, leaf) for each in arguments)
         case "if":  # the one that `lowest` writes, with all watermarks known
-            return _number(arguments[2], values)
+            return _number(arguments[2], leaf)
         case "timestampadd" if arguments[0].name in MICROS:
-            return _number(arguments[2], values) + MICROS[arguments[0].name] * _number(arguments[1], values)
+            return _number(arguments[2], leaf) + MICROS[arguments[0].name] * _number(arguments[1], leaf)
         case "unix_micros" | "timestamp_micros":
-            return _number(arguments[0], values)
+            return _number(arguments[0], leaf)
         case "pmod":
-            return _number(arguments[0], values) % _number(arguments[1], values)
+            return _number(arguments[0], leaf) % _number(arguments[1], leaf)
         case "try_add":
-            return _number(arguments[0], values) + _number(arguments[1], values)
+            return _number(arguments[0], leaf) + _number(arguments[1], leaf)
         case "try_subtract":
-            return _number(arguments[0], values) - _number(arguments[1], values)
+            return _number(arguments[0], leaf) - _number(arguments[1], leaf)
         case "date_trunc" if _TRUNCATED.get(arguments[0].name.lower(), (0, False))[1]:
-            found = _number(arguments[1], values)
+            found = _number(arguments[1], leaf)
             return found - found % _TRUNCATED[arguments[0].name.lower()][0]
     raise Beyond
 
@@ -319,6 +331,7 @@ __all__ = [
     "mark",
     "marks_in",
     "number_of",
+    "numbers_of",
     "reach",
     "shifted",
     "told",

@@ -43,7 +43,7 @@ from seiche.session.names import CatalogNames
 from seiche.session.rename import same_query
 from seiche.session.shapes import remembering
 from seiche.session.table_text import create_table_text
-from seiche.session.watermarks import with_watermark
+from seiche.session.watermarks import watermark_binds, with_watermark
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation, Settings, bind_expression, bind_insert
 from seiche.types import Kind
@@ -247,6 +247,8 @@ def without_column(table: CatalogObject, name: str) -> CatalogObject:
     if name in [watermark for watermark, _ in table.properties.get("watermarks", ())]:
         raise DependentObjects(f'failed to drop column "{name}" because it has a watermark')
     rest = tuple(each for each in relation.columns if each.name != name)
+    if not watermark_binds(table, rest):
+        raise DependentObjects(f'failed to drop column "{name}" because the watermark is computed from it')
     for column in _broken(table, rest):
         raise DependentObjects(
             f'failed to drop column "{name}" because it\'s referenced by a generated column "{column.name}"',

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import CatalogObject, ObjectKind
-from seiche.errors import FeatureNotSupported, InvalidDefinition, UndefinedObject
+from seiche.errors import FeatureNotSupported, InvalidDefinition, UndefinedColumn, UndefinedObject
 from seiche.model import Column, ObjectId, RelationId
 from seiche.plan.algebra import Plan
 from seiche.plan.closing import Bounds, Known, watermarks
@@ -77,6 +77,16 @@ def with_watermark(table: CatalogObject, declared: ast.Watermark) -> CatalogObje
     return replace(table, properties=properties)
 
 
+def watermark_binds(table: CatalogObject, columns: Sequence[Column]) -> bool:
+    """Whether the watermark of a table can be computed from these columns alone."""
+    try:
+        for _, text in table.properties.get(WATERMARKS, ()):
+            bind_expression(text, columns, Settings(timezone="UTC", now_ms=0, strict=False))
+    except UndefinedColumn:
+        return False
+    return True
+
+
 def kept_in(table: CatalogObject, number: int) -> CatalogObject:
     """The internal relation that holds a table's watermark."""
     schema = watermark_schema(_type_of(table))
@@ -133,6 +143,7 @@ __all__ = [
     "check_watermarks",
     "kept_in",
     "properties_of",
+    "watermark_binds",
     "watermark_of",
     "with_watermark",
 ]

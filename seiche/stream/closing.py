@@ -13,17 +13,15 @@ Everything that is asked for is text in SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
 
 from seiche.model import Epoch, RelationId
 from seiche.plan.algebra import Closing, Plan, Scan, Select, UnionAll, field_of, input_index
-from seiche.plan.marks import Beyond, Reach, bound_sql, literal, number_of, reach
+from seiche.plan.marks import Beyond, Reach, bound_sql, literal, number_of, numbers_of, reach
 from seiche.stream.marks import numbers
 from seiche.stream.runtime import EpochReads
-from seiche.stream.temporal import Moments
 
 
 def bound_at(plan: Closing, reads: EpochReads, epoch: Epoch) -> int | None:
@@ -96,24 +94,25 @@ def may_concern(plan: Closing, reads: EpochReads, bound: int | None) -> bool:
 def _may_lie_below(plan: Plan, field: str, reads: EpochReads, bound: int) -> bool:
     match plan:
         case Scan():
-            return _any_below(plan, field, reads, lambda values: bool((values < bound).any()))
+            return _any_below(plan, field, reads, exp.column(field), bound)
         case UnionAll():
             return any(_may_lie_below(child, field, reads, bound) for child in plan.inputs)
         case Select(inputs=(Scan() as scan,)):
             found = _followed(plan, field)
-            if found is None:
-                return True
-            limit = bound + found.high
-            return _any_below(scan, found.column.name, reads, lambda values: bool((values <= limit).any()))
+            shown = next(item.expr for item in plan.items if item.field.name == field)
+            return found is None or _any_below(scan, found.column.name, reads, shown, bound)
         case _:
             return True
 
 
-def _any_below(scan: Scan, column: str, reads: EpochReads, test: Callable[[Moments], bool]) -> bool:
+def _any_below(scan: Scan, column: str, reads: EpochReads, shown: exp.Expr, bound: int) -> bool:
     changes = reads.changed(scan.relation)
-    if changes is None:
-        return False
-    return changes.table is None or test(numbers(changes.table[column]))
+    if changes is None or changes.table is None:
+        return changes is not None
+    try:
+        return bool((numbers_of(shown, numbers(changes.table[column])) < bound).any())
+    except Beyond:
+        return True
 
 
 __all__ = ["between", "bound_at", "held", "may_concern", "narrowed"]

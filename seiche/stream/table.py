@@ -220,7 +220,9 @@ class TableJob:
                 arrivals.written(changes)
                 return count, changes
             case ApplyChanges():
-                written = self.runtime.emit_table(self.relation, self.schema, arrivals.rows(payload.changes), epoch)
+                # Where rows may be updated, a row that left has to leave, however late it is.
+                changed = arrivals.rows(payload.changes) if self.schema.append_only else payload.changes
+                written = self.runtime.emit_table(self.relation, self.schema, changed, epoch)
                 return payload.changes.num_rows, written
             case UpdateRows():
                 frame = self.update_images(self._evaluate(version, payload.query, payload.now_ms))
