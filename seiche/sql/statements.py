@@ -126,8 +126,11 @@ class ColumnDef:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
+    """`ttl`: rows below it need not be kept."""
+
     column: str
     expression: SqlExpression
+    ttl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,10 +482,10 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class AlterColumns:
-    """ALTER TABLE of a column."""
+    """ALTER TABLE of a column, or of its watermark."""
 
     table: ObjectName
-    action: AddColumn | DropColumn | RenameColumn
+    action: AddColumn | DropColumn | RenameColumn | Watermark
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame
 from seiche.model import EPOCH, OP, VNODE, RelationSchema
 from seiche.plan.algebra import (
     Aggregate,
+    Closing,
     Field,
     Item,
     Plan,
@@ -32,6 +33,7 @@ from seiche.plan.algebra import (
     TemporalFilter,
     UnionAll,
     input_column,
+    is_append_only,
     make_select,
 )
 from seiche.plan.fragments import Fragment
@@ -170,6 +172,8 @@ def _may_cancel(plan: Plan) -> bool:
             return any(_may_cancel(child) for child in plan.inputs)
         case TemporalFilter():  # a row that comes with time and leaves its table in the same epoch
             return True
+        case Closing():
+            return not is_append_only(plan.input)
         case _:
             return False
 

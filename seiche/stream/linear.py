@@ -29,6 +29,7 @@ from sqlglot import exp
 from seiche.errors import InvariantError
 from seiche.model import OP, Epoch, RelationSchema
 from seiche.plan.algebra import (
+    Closing,
     Item,
     Plan,
     Scan,
@@ -41,7 +42,7 @@ from seiche.plan.algebra import (
 )
 from seiche.sql.failures import failure_of
 from seiche.storage.changes import vnode_sql
-from seiche.stream import temporal
+from seiche.stream import closing, temporal
 from seiche.stream.runtime import FAILED, EpochReads
 from seiche.types import Kind, SqlType
 
@@ -79,6 +80,8 @@ def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool, counting: boo
             return _union_all([each for each in branches if each is not None])
         case TemporalFilter():
             return _union_all(_through(plan, reads, broadcast=broadcast))
+        case Closing():
+            return _union_all(_closed(plan, reads, broadcast=broadcast))
         case Select():
             terms = []
             for index, child in enumerate(plan.inputs):
@@ -113,6 +116,9 @@ def weighted_sql(plan: Plan, reads: EpochReads, epoch: int, predicate: str | Non
             return _union_all_of([weighted_sql(child, reads, epoch) for child in plan.inputs])
         case TemporalFilter():
             return temporal.held(plan, weighted_sql(plan.input, reads, epoch, predicate), reads.now_ms(Epoch(epoch)))
+        case Closing():
+            bound = closing.bound_at(plan, reads, Epoch(epoch))
+            return closing.held(plan, weighted_sql(plan.input, reads, epoch), bound)
         case Select():
             first = weighted_sql(plan.inputs[0], reads, epoch)
             return _walk(plan, 0, first, lambda i: weighted_sql(plan.inputs[i], reads, epoch), broadcast=False)
@@ -129,6 +135,9 @@ def exact_sql(plan: Plan, reads: EpochReads, epoch: int, predicate: str | None =
             return _union_all_of([exact_sql(child, reads, epoch) for child in plan.inputs])
         case TemporalFilter():
             return temporal.held(plan, exact_sql(plan.input, reads, epoch, predicate), reads.now_ms(Epoch(epoch)))
+        case Closing():
+            bound = closing.bound_at(plan, reads, Epoch(epoch))
+            return closing.held(plan, exact_sql(plan.input, reads, epoch), bound)
         case Select():
             first = exact_sql(plan.inputs[0], reads, epoch)
             return _walk(plan, 0, first, lambda i: exact_sql(plan.inputs[i], reads, epoch), broadcast=False)
@@ -199,6 +208,17 @@ def _through(plan: TemporalFilter, reads: EpochReads, *, broadcast: bool) -> lis
     if reads.crossing(plan) is not temporal.Crossing.NONE:
         rows = weighted_sql(plan.input, reads, reads.before, temporal.crossed(plan, old_ms, new_ms))
         terms.append(temporal.crossing_rows(plan, rows, old_ms, new_ms))
+    return terms
+
+
+def _closed(plan: Closing, reads: EpochReads, *, broadcast: bool) -> list[str]:
+    """The changes of the input below the new watermark, and the rows that it has passed."""
+    old, new = (closing.bound_at(plan, reads, epoch) for epoch in (reads.before, reads.after))
+    changes = changes_sql(plan.input, reads, broadcast=broadcast) if closing.may_concern(plan, reads, new) else None
+    terms = [closing.held(plan, changes, new)] if changes is not None else []
+    if new is not None and old != new:
+        source, predicate = closing.narrowed(plan, old, new)
+        terms.append(closing.between(plan, weighted_sql(source, reads, reads.before, predicate), old, new))
     return terms
 
 
