@@ -128,7 +128,7 @@ def functions(facts: Facts) -> Iterator[Row]:
         types = [type_oid(column.type) for column in it.columns]
         plain = {name: head[name] for name in ("id", "name", "schema_id", "owner", "acl", "created_at")}
         yield plain | {
-            "type": "scalar",
+            "type": "aggregate" if it.properties.get("aggregate") else "scalar",
             "arg_type_ids": types[:-1],
             "return_type_id": types[-1] if types else 0,
             "language": str(it.properties.get("language", "sql")),

@@ -7,10 +7,10 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import ObjectKind
+from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
-from seiche.errors import FeatureNotSupported, SeicheError
+from seiche.errors import FeatureNotSupported, SeicheError, WrongObjectType
 from seiche.model import JobId, ObjectId, RelationId
 from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.names import CATALOG_KINDS
@@ -54,11 +54,25 @@ class Drops:
                     each.parts, search_path=self._variables.search_path, kinds=(wanted,), action="DROP"
                 )
             )
+        for function in targets if wanted is ObjectKind.FUNCTION else ():
+            self._check_word(function, aggregate=statement.aggregate)
         if targets:
             doomed = self._database.catalog.plan_drop([each.id for each in targets], cascade=statement.cascade)
             notices += self._cascade_notices(doomed, [each.id for each in targets])
             self.drop_objects([each.id for each in targets], cascade=statement.cascade)
         return notices
+
+    def _check_word(self, function: CatalogObject, *, aggregate: bool) -> None:
+        """An aggregate is dropped as one, and nothing else is."""
+        is_one = bool(function.properties.get("aggregate"))
+        if is_one and not aggregate:
+            raise WrongObjectType(
+                f'"{function.name}" is an aggregate function', hint=f"Use DROP AGGREGATE {function.name}."
+            )
+        if aggregate and not is_one:
+            raise WrongObjectType(
+                f'"{function.name}" is not an aggregate function', hint=f"Use DROP FUNCTION {function.name}."
+            )
 
     def _cascade_notices(self, doomed: tuple[ObjectId, ...], named: list[ObjectId]) -> list[str]:
         others = [self._database.catalog.get(each) for each in doomed if each not in named]

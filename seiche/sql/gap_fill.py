@@ -45,7 +45,7 @@ def gap_fill_query(source: exp.Expr, columns: Mapping[str, SqlType], arguments: 
     over = f"OVER ({_partition_by(partition)}ORDER BY {quote_name(time)})"
     needed = [time, *(name for name, fill in fills.items() if fill is Fill.INTERPOLATE)]
     leads = [f"lead({quote_name(name)}) {over} AS {_next(name)}" for name in needed]
-    steps = f"ceil(extract(epoch FROM {_next(time)} - {quote_name(time)}) * 1000000 / {micros})::bigint"
+    steps = f"(({_micros_of(_next(time))} - {_micros_of(quote_name(time))} + {micros - 1}) / {micros}::bigint)"
     shown = [
         f"{_value(name, type_, time, micros, steps, fills, partition)} AS {quote_name(name)}"
         for name, type_ in columns.items()
@@ -89,6 +89,10 @@ def _value(
         case Fill.INTERPOLATE:
             grown = f"({own} + ({_next(name)} - {own})::numeric * {_STEP} / {steps})::{type_}"
             return f"CASE WHEN {_STEP} = 0 THEN {own} ELSE {grown} END"
+
+
+def _micros_of(moment: str) -> str:
+    return f"(extract(epoch FROM {moment}) * 1000000)::bigint"
 
 
 def _next(name: str) -> str:

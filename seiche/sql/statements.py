@@ -187,7 +187,8 @@ class FunctionParameter:
 
 @dataclass(frozen=True, slots=True)
 class CreateFunction:
-    """A function. `strict` gives NULL for any NULL argument; a `volatile` one may answer otherwise each time."""
+    """A function, or an aggregate. A `strict` one gives NULL for any NULL argument; a `volatile` one may answer
+    otherwise each time."""
 
     name: ObjectName
     parameters: tuple[FunctionParameter, ...]
@@ -198,6 +199,7 @@ class CreateFunction:
     strict: bool = False
     language: str = "sql"
     volatile: bool = False
+    aggregate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,10 +321,13 @@ class AlterOwner:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
+    """Functions are told apart: an `aggregate` is dropped by its own word."""
+
     kind: ObjectKind
     names: tuple[ObjectName, ...]
     if_exists: bool = False
     cascade: bool = False
+    aggregate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
