@@ -53,7 +53,7 @@ class ViewDefinitions:
             return f'relation "{name}" already exists, skipping'
         names = CatalogNames(self._database.catalog, self._variables.search_path)
         bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=0, strict=True))
-        shown = _named(statement.columns, bound.columns)
+        shown = _named(statement.columns, bound.columns, twice=True)
         columns = tuple(Column(name_, column.type) for name_, column in zip(shown, bound.columns, strict=True))
         view = self._definitions.new_object(
             ObjectKind.VIEW, schema, name, text, columns, None, {"search_path": list(self._variables.search_path)}
@@ -269,15 +269,15 @@ class ViewDefinitions:
         return CatalogCommand(database, work)
 
 
-def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...]) -> tuple[str, ...]:
-    """The names of a view's columns, which must differ."""
+def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...], *, twice: bool = False) -> tuple[str, ...]:
+    """The names of a view's columns, which must differ unless they may come `twice`, as those of a query may."""
     if wanted and len(wanted) != len(columns):
         raise InvalidDefinition(
             f"{len(wanted)} column names were given for {len(columns)} columns", hint="Name each column once."
         )
     names = wanted or tuple(column.name for column in columns)
     for index, name in enumerate(names):
-        if name in names[:index]:
+        if name in names[:index] and not twice:
             raise DuplicateColumn(f'column "{name}" specified more than once', hint="Give one of them an alias.")
         if columns[index].type.kind is Kind.NULL:
             raise InvalidDefinition(f'column "{name}" has no type', hint="Cast the NULL to the type you want.")

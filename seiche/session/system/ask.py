@@ -51,6 +51,8 @@ class Asker:
             variables.get,
             self._database.clock.now_ms(),
             self._started_ms,
+            self._database.started_ms,
+            self._signal,
         )
         try:
             answer = self._database.system.answer(filled(tree, values), asking, self._running)
@@ -67,6 +69,11 @@ class Asker:
         if asked is None:
             return None
         return asked[0].columns, {number: known_to_clients(type_) for number, type_ in types.items()}
+
+    def _signal(self, pid: int, ends: bool) -> None:
+        session = self._database.sessions.get(pid)
+        if session is not None:
+            session.hang_up() if ends else session.cancel()
 
     def stop(self) -> None:
         """Stops the question that is being answered, if any."""
