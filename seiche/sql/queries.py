@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, SyntaxError_
+from seiche.errors import FeatureNotSupported, SeicheError, SyntaxError_
 from seiche.sql.binder import Clause
 from seiche.sql.binding import Binding, CommonTable, common_tables
 from seiche.sql.bound import Bound, Names, aliased, derived_table, has_tail
@@ -78,7 +78,12 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
         scope.windows[window.name] = window
     node = exploded(binding, node, select, scope)
     if (where := node.args.get("where")) is not None:
-        select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where.this, "WHERE")))
+        try:
+            condition = binding.expressions(scope, Clause.WHERE).condition(where.this, "WHERE")
+        except SeicheError:
+            select_items(binding, node.expressions, scope)  # whose mistakes PostgreSQL tells first
+            raise
+        select.set("where", exp.Where(this=condition))
     projections, columns = select_items(binding, node.expressions, scope)
     groups = bind_group(binding, node, select, scope, projections, columns)
     having = node.args.get("having")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from seiche.sql.casts import common_type, convert, to_text
+from seiche.errors import DatatypeMismatch
+from seiche.sql.casts import Context, castable, common_type, convert, to_text
 from seiche.sql.functions.registry import Any_, function, undefined
 from seiche.sql.nodes import (
     Settings,
@@ -39,16 +40,25 @@ def element_type(node: exp.Expr) -> SqlType:
 
 def element(node: exp.Expr, index: exp.Expr, settings: Settings) -> exp.Expr:
     """`a[i]`."""
-    position = binary(exp.Sub, INTEGER, convert(index, INTEGER, settings), integer(1))
+    position = binary(exp.Sub, INTEGER, _place(index, settings), integer(1))
     return call(element_type(node), "get", node, position)
+
+
+def _place(index: exp.Expr, settings: Settings) -> exp.Expr:
+    if not castable(type_of(index), INTEGER, Context.IMPLICIT):
+        raise DatatypeMismatch(
+            "array subscript must have type integer",
+            detail=f'It may not lose digits: cannot cast type "{type_of(index)}" to "integer" in Implicit context.',
+        )
+    return convert(index, INTEGER, settings)
 
 
 def part(node: exp.Expr, low: exp.Expr | None, high: exp.Expr | None, settings: Settings) -> exp.Expr:
     """`a[low:high]`, empty where they do not meet."""
     type_ = type_of(node)
     size = call(INTEGER, "size", node.copy())
-    first = call(INTEGER, "greatest", convert(low, INTEGER, settings), integer(1)) if low else integer(1)
-    last = call(INTEGER, "least", convert(high, INTEGER, settings), size) if high else size
+    first = call(INTEGER, "greatest", _place(low, settings), integer(1)) if low else integer(1)
+    last = call(INTEGER, "least", _place(high, settings), size) if high else size
     length = call(
         INTEGER,
         "greatest",

@@ -18,6 +18,7 @@ from seiche.sql.nodes import (
     comparison,
     conjunction,
     equal,
+    guarded,
     integer,
     is_null,
     lambda_,
@@ -88,7 +89,8 @@ def _substring(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 @function("overlay", takes=[VARCHAR, VARCHAR, INTEGER, INTEGER], optional=1)
 def _overlay(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(VARCHAR, "overlay", *arguments)
+    before = comparison(exp.LTE, arguments[2].copy(), integer(0))
+    return guarded(call(VARCHAR, "overlay", *arguments), before, "negative substring length not allowed", settings)
 
 
 @function("split_part", takes=[VARCHAR, VARCHAR, INTEGER])

@@ -225,9 +225,19 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
     (
         "SELECT nam FROM ships",
         UndefinedColumn,
-        'column "nam" does not exist\nHINT: Perhaps you meant to reference the column "ships.name".',
+        'column "nam" does not exist\nDETAIL: Failed to bind expression: nam.',
     ),
-    ("SELECT s.nam FROM ships s", UndefinedColumn, 'column s.nam does not exist\nHINT: Perhaps you meant "name".'),
+    (
+        "SELECT s.nam FROM ships s",
+        UndefinedColumn,
+        'column s.nam does not exist\nDETAIL: Failed to bind expression: s.nam.\nHINT: Perhaps you meant "name".',
+    ),
+    ("SELECT id AS a, a AS b FROM ships WHERE b > 0", UndefinedColumn, 'column "a" does not exist'),
+    (
+        "SELECT id FROM ships UNION SELECT id FROM ships ORDER BY id + 1",
+        FeatureNotSupported,
+        "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+    ),
     ("SELECT x.id FROM ships", UndefinedTable, 'missing FROM-clause entry for table "x"'),
     ("SELECT * FROM shps", UndefinedTable, 'relation "shps" does not exist\nHINT: Perhaps you meant "ships".'),
     ("SELECT id FROM ships, berths", AmbiguousColumn, 'column reference "id" is ambiguous'),
