@@ -416,7 +416,8 @@ class Session:
         answered = self._asker.ask(statement.query.tree, self._me(), self.variables, values)
         if answered is not None:
             return self._answered(*answered)
-        return self._reading().select(statement)
+        tree = self._asker.with_answers(statement.query.tree, self._me(), self.variables)
+        return self._reading().select(ast.Select(ast.SqlQuery(tree, statement.query.text)))
 
     def _reading(self) -> Reading:
         return Reading(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from seiche.errors import (
 from seiche.model import RESERVED_COLUMNS, Column, JobId, ObjectId, RelationId
 from seiche.plan.algebra import Keyed, Plan, Recompute, follows_clock, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut
+from seiche.query import relation_of
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name, reserved_name
 from seiche.session.names import CatalogNames
@@ -30,6 +32,7 @@ from seiche.session.rename import internal_name
 from seiche.session.view_options import ViewOptions, read_options
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_query
+from seiche.sql.single_rows import refuse_many_rows
 from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
 from seiche.stream.backfill.protocol import Backfill
 from seiche.stream.backfill.stages import stages
@@ -99,6 +102,10 @@ class ViewDefinitions:
         backfill = self._definitions.run(self.adding(view, internal, rate, options.order_of(names)))
         return backfill, None
 
+    def _key_of(self, source: str) -> Sequence[str]:
+        relation = self._database.catalog.get(ObjectId(relation_of(source))).relation
+        return relation.key if relation is not None else ()
+
     def _planned(self, statement: ast.CreateMaterializedView) -> tuple[Plan, CatalogNames, ViewOptions]:
         """The plan of a view that may be created, the names that it mentions, and its options; raises what is wrong."""
         name = statement.name.name
@@ -110,6 +117,7 @@ class ViewDefinitions:
         bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=None, strict=False))
         for column in _named(statement.columns, bound.columns):
             check_column_name(column)
+        refuse_many_rows(bound.ast, self._key_of)
         if bound.volatile:
             raise FeatureNotSupported(
                 f"function {bound.volatile[0]}() cannot be used in a materialized view",
