@@ -280,9 +280,10 @@ class Config:
         file: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> Config:
-        """Reads all sources. `arguments` are the command line's, by setting name (`spark_conf.<key>` included)."""
+        """Reads all sources. `arguments` are the command line's or a caller's, by setting name; those of Spark are
+        named `spark_conf.<key>`, or come together as a mapping `spark_conf`."""
         environ = os.environ if environ is None else environ
-        by_name = {name: (raw, _option(name)) for name, raw in (arguments or {}).items()}
+        by_name = {name: (raw, _option(name)) for name, raw in _spread_out(arguments or {})}
         given = dict(_from_file(file, must_exist=True)) if file is not None else {}
         given |= dict(_from_environment(environ))
         given |= by_name
@@ -437,6 +438,14 @@ def _from_file(path: Path, *, must_exist: bool) -> Iterator[tuple[str, tuple[obj
             yield name, (raw, origin)
 
 
+def _spread_out(arguments: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, raw in arguments.items():
+        if name == "spark_conf" and isinstance(raw, Mapping):
+            yield from ((f"spark_conf.{key}", value) for key, value in raw.items())
+        else:
+            yield name, raw
+
+
 def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Leaves of nested tables under dotted keys: TOML reads a bare `spark.executor.memory` as three levels."""
     for key, value in table.items():
@@ -458,10 +467,11 @@ def _build(start: Config, given: Mapping[str, tuple[object, Origin]], error: typ
         elif name in SETTING:
             values[name] = _checked(SETTING[name], raw, origin, error)
         else:
+            hint = nearest(name, SETTING) or "`seiche config` lists the settings."
+            if head in ("spark", "spark_conf"):
+                hint = "Settings of Spark are written spark_conf.spark.key, such as spark_conf.spark.executor.memory."
             raise ConfigError(
-                f'setting "{name}" does not exist',
-                detail=f"It was read from {_place(origin)}.",
-                hint=nearest(name, [*SETTING, "spark_conf"]) or "`seiche config` lists the settings.",
+                f'setting "{name}" does not exist', detail=f"It was read from {_place(origin)}.", hint=hint
             )
         origins[name] = origin
     return dataclasses.replace(
