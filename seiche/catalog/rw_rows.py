@@ -23,7 +23,7 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
     """Objects with the columns that views of objects share."""
     catalog = facts.catalog
     schemas = {(it.database, it.name): it.id for it in catalog.schemas}
-    users = {it.name: oids.oid_of(it.id) for it in catalog.users}
+    users = oids.user_oids(catalog)
     for it in catalog.objects(*kinds):
         yield (
             it,
@@ -180,7 +180,7 @@ def system_parameters(facts: Facts) -> Iterator[Row]:
 def users(facts: Facts) -> Iterator[Row]:
     for it in facts.catalog.users:
         yield {
-            "id": oids.oid_of(it.id),  # so that an owner is found in pg_roles, too
+            "id": oids.user_oid(it.id),  # so that an owner is found in pg_roles, too
             "name": it.name,
             "is_super": it.superuser,
             "create_db": it.create_db,
@@ -191,14 +191,14 @@ def users(facts: Facts) -> Iterator[Row]:
 
 
 def schemas(facts: Facts) -> Iterator[Row]:
-    users = {it.name: oids.oid_of(it.id) for it in facts.catalog.users}
+    users = oids.user_oids(facts.catalog)
     for it in facts.catalog.schemas:
         acl = access_list(facts.catalog, it.id, it.owner) or []
         yield {"id": it.id, "name": it.name, "owner": users[it.owner], "acl": acl}
 
 
 def databases(facts: Facts) -> Iterator[Row]:
-    users = {it.name: oids.oid_of(it.id) for it in facts.catalog.users}
+    users = oids.user_oids(facts.catalog)
     for it in facts.catalog.databases:
         acl = access_list(facts.catalog, it.id, it.owner) or []
         yield {"id": it.id, "name": it.name, "owner": users[it.owner], "acl": acl, "resource_group": "default"}

@@ -33,6 +33,7 @@ from seiche.sql.gap_fill import gap_fill_query
 from seiche.sql.nodes import boolean, conjunction, equal, type_of, typed
 from seiche.sql.operators import comparable
 from seiche.sql.scopes import Entry, RangeVariable, Scope
+from seiche.sql.series import refuse_endless
 from seiche.sql.time_travel import past_source
 from seiche.sql.values import values
 from seiche.types import Kind
@@ -332,6 +333,7 @@ def _function(
     if is_function(name) or name in ("now", "current_date"):
         made = tables.single_row(settle(binder.bind(node), binding.settings))
     else:
+        refuse_endless(name, arguments)
         made = tables.table_function(name, [binder.bind(a) for a in arguments], binding.settings, ordinality=ordinality)
     shown = alias.name if alias is not None and alias.name else name
     ref = binding.ref(shown)

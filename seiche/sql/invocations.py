@@ -44,6 +44,8 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         case "extract":
             return temporal.extract(temporal.unit_of(arguments[0].name), binder.bind(arguments[1]), binder.settings)
         case "now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "clock_timestamp":
+            if arguments and name != "current_timestamp":
+                raise undefined(name, [binder.bind(argument) for argument in arguments], [name])
             return _now(binder)
         case "proctime":
             return _now(binder, PROCTIME)
@@ -54,7 +56,7 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         case "localtime" | "current_time":
             return convert(_now(binder), TIME, binder.settings)
         case "current_user" | "session_user" | "user":
-            return text("root")
+            return text(binder.settings.user)
         case "if":
             return binder.bind(
                 exp.Case(
