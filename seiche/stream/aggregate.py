@@ -40,8 +40,9 @@ from seiche.plan.fragments import Fragment
 from seiche.plan.state import COUNT, GroupState, group_state
 from seiche.query import to_arrow
 from seiche.storage.changes import Changes, consolidate, vnode_sql
-from seiche.stream.linear import can_fail, changes_sql, exact_sql, lookup_condition, restricted_sql
+from seiche.stream.linear import can_fail, changes_sql, exact_sql, restricted_sql
 from seiche.stream.merge import REDO, Parts, can_merge, merge, parts_sql
+from seiche.stream.predicates import lookup_condition
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape
 
 
