@@ -347,6 +347,17 @@ class Config:
         return _build(self, {name: given}, error=InvalidParameter)
 
 
+def parameter_name(name: str, raw: str | None) -> str:
+    """The setting behind a system parameter of RisingWave that has another name here; other names stay."""
+    if name != "time_travel_retention_ms":
+        return name
+    if raw is not None and raw.strip().isdecimal() and int(raw) < TIME_TRAVEL_MIN_MS:
+        raise InvalidParameter(
+            f"{name} cannot be less than {TIME_TRAVEL_MIN_MS}", hint="The setting retention_ms may be shorter."
+        )
+    return "retention_ms"
+
+
 def system_parameter(name: str) -> Setting:
     """The setting that ALTER SYSTEM SET may change under this name."""
     setting = SETTING.get(name)
@@ -369,6 +380,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(v for v in environ if v.startswith(ENVIRONMENT_PREFIX) and v not in known))
 
 
+TIME_TRAVEL_MIN_MS = 600_000
 SETTINGS: tuple[Setting, ...] = tuple(
     Setting(name=f.name, default=cast(Value, f.default), **f.metadata)
     for f in dataclasses.fields(Config)

@@ -128,7 +128,7 @@ def functions(facts: Facts) -> Iterator[Row]:
         types = [type_oid(column.type) for column in it.columns]
         plain = {name: head[name] for name in ("id", "name", "schema_id", "owner", "acl", "created_at")}
         yield plain | {
-            "type": "scalar",
+            "type": "aggregate" if it.properties.get("aggregate") else "scalar",
             "arg_type_ids": types[:-1],
             "return_type_id": types[-1] if types else 0,
             "language": str(it.properties.get("language", "sql")),
@@ -260,7 +260,8 @@ def backfill_progress(facts: Facts) -> Iterator[Row]:
 
 def fragments(facts: Facts) -> Iterator[Row]:
     """A fragment is known by the relation that it maintains."""
-    for it in facts.catalog.objects(ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INTERNAL):
+    kinds = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.INTERNAL)
+    for it in facts.catalog.objects(*kinds):
         job = it if it.parent is None else facts.catalog.get(it.parent)
         yield {
             "fragment_id": it.id,
@@ -272,6 +273,21 @@ def fragments(facts: Facts) -> Iterator[Row]:
             "parallelism": parallelism_of(job).shown(facts.cores),
             "max_parallelism": max_parallelism_of(job),
             "parallelism_policy": parallelism_of(job).text,
+        }
+
+
+def fragment_definitions(facts: Facts) -> Iterator[Row]:
+    """Which statement made a fragment."""
+    schemas = {(it.database, it.name): it.id for it in facts.catalog.schemas}
+    for row in fragments(facts):
+        job = facts.catalog.get(row["table_id"])
+        kind = "mv" if job.kind is ObjectKind.MATERIALIZED_VIEW else job.kind.value
+        yield {
+            "fragment_id": row["fragment_id"],
+            "job_id": job.id,
+            "schema_id": schemas[job.database, job.schema],
+            "ddl_type": kind,
+            "name": job.name,
         }
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.facts import SessionFact
 from seiche.catalog.objects import SUPERUSER, ObjectKind, Privilege, User
+from seiche.config import parameter_name
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
@@ -531,11 +532,12 @@ class Session:
 
     def _alter_system(self, statement: ast.AlterSystemSet) -> Result:
         database = self._database
-        config = database.config.with_parameter(statement.name, statement.value)
+        name = parameter_name(statement.name, statement.value)
+        config = database.config.with_parameter(name, statement.value)
 
         class Change:
             def apply(self, graph: Graph, barrier: Barrier) -> Effect:
-                return Effect(graph, Checkpoint(settings={statement.name: statement.value}))
+                return Effect(graph, Checkpoint(settings={name: statement.value}))
 
         self._work.wait(database.coordinator.command(Change()))
         database.config = config

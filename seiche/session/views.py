@@ -110,8 +110,6 @@ class ViewDefinitions:
         """The plan of a view that may be created, the names that it mentions, and its options; raises what is wrong."""
         name = statement.name.name
         options = read_options(statement.options)
-        if statement.emit_on_window_close:
-            raise FeatureNotSupported("EMIT ON WINDOW CLOSE is not supported yet")
         catalog = self._database.catalog
         names = CatalogNames(catalog, self._variables.search_path)
         bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=None, strict=False))

@@ -66,6 +66,16 @@ class Seiche(RisingWave):
                 order.set("session_gap", exp.Interval(this=gap) if is_text else gap)
             return partition, order
 
+        def _parse_version(self) -> exp.Version | None:
+            """`FOR SYSTEM_TIME AS OF now() - '5' SECOND`: the unit may follow the text without the word INTERVAL."""
+            version = super()._parse_version()
+            moved = version.expression if version is not None else None
+            if isinstance(moved, exp.Add | exp.Sub) and isinstance(moved.expression, exp.Literal):
+                if self._curr and self._curr.text.upper().rstrip("S") in _UNITS:
+                    self._advance()
+                    moved.set("expression", exp.Interval(this=moved.expression, unit=exp.var(self._prev.text.upper())))
+            return version
+
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
             """`|x| x + 1`, RisingWave's way to write a function of one element."""
             if not self._match(TokenType.PIPE):

@@ -11,7 +11,17 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported, SyntaxError_
-from seiche.sql import aggregate_calls, choices, comparisons, compounds, invocations, operators, patterns, windows
+from seiche.sql import (
+    aggregate_calls,
+    choices,
+    comparisons,
+    compounds,
+    invocations,
+    operators,
+    patterns,
+    user_aggregates,
+    windows,
+)
 from seiche.sql.binder import QUERY, Binder, Clause, Surroundings, Usage
 from seiche.sql.calls import call_of
 from seiche.sql.casts import cast, convert
@@ -292,7 +302,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.JSONBContains: compounds.has_key,
     exp.JSONBContainsAnyTopKeys: compounds.has_keys,
     exp.JSONBContainsAllTopKeys: compounds.has_keys,
-    exp.Filter: aggregate_calls.filtered,
+    exp.Filter: user_aggregates.filtered,
     exp.WithinGroup: aggregate_calls.within_group,
     exp.Window: windows.windowed,
 }

@@ -15,6 +15,7 @@ from seiche.sql.collecting import ORDERED
 from seiche.sql.functions import invoke, is_function, temporal, undefined
 from seiche.sql.literals import now_literal
 from seiche.sql.nodes import call, case, conjunction, integer, is_null, negation, text, type_of, typed
+from seiche.sql.user_aggregates import aggregated, user_aggregate
 from seiche.sql.user_functions import MAX_DEPTH, UserFunction, body_of, parameter_names
 from seiche.sql.windows import OFFSET, RANKING
 from seiche.sql.written_types import CAST_NAMES
@@ -73,6 +74,8 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         raise GroupingError(f"window function {name} requires an OVER clause")
     if not is_function(name) and name in CAST_NAMES and len(arguments) == 1:
         return cast(binder.bind(arguments[0]), CAST_NAMES[name], binder.settings)
+    if not is_function(name) and (own := user_aggregate(binder, name)) is not None:
+        return aggregated(binder, own, arguments)
     bound = [binder.bind(argument) for argument in arguments]
     if not is_function(name):
         written = binder.functions.function(name) if binder.functions is not None else None

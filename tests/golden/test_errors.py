@@ -112,7 +112,7 @@ STATEMENTS = {
         "CREATE TABLE buoys (_seq int)",
         "CREATE TABLE buoys (id int DEFAULT tons)",
         "CREATE TABLE buoys (id int, twice int AS nr * 2)",
-        "CREATE TABLE buoys (id int PRIMARY KEY) APPEND ONLY",
+        "CREATE TABLE buoys (id int PRIMARY KEY) APPEND ONLY ON CONFLICT OVERWRITE",
         "CREATE TABLE buoys (a, b) AS SELECT 1",
         "CREATE MATERIALIZED VIEW v AS SELECT name, name FROM ships",
         "CREATE VIEW v (a) AS SELECT id, name FROM ships",

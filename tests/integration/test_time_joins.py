@@ -78,8 +78,9 @@ def test_a_temporal_join_keeps_what_each_row_met_when_it_came(harbour: Harbour) 
     assert harbour.rows("SELECT * FROM seen") == [(1, 7), (2, None)]
     harbour.execute(f"CREATE MATERIALIZED VIEW later AS {views['found']}")
     assert harbour.rows("SELECT * FROM later") == [(1, tons, 7) for tons in (10, 11, 12, 13)]
+    late = "WHERE NOT now() < '2020-01-01'"
     with pytest.raises(errors.FeatureNotSupported, match="temporal join cannot stand"):
-        harbour.execute(f"CREATE MATERIALIZED VIEW no AS SELECT now(), a.ship FROM arrivals a {join}")
+        harbour.execute(f"CREATE MATERIALIZED VIEW no AS SELECT a.ship FROM arrivals a {join} {late}")
 
 
 def test_the_time_of_arrival_is_stored_with_the_row(harbour: Harbour) -> None:
