@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlglot
 from pyspark.sql import SparkSession
 
@@ -29,6 +30,7 @@ from benchmarks.tpch_queries import QUERIES
 from seiche.epoch.report import EpochReport
 
 SHARE = 0.001  # of orders, inserted and deleted by one refresh
+AHEAD = 20  # refreshes whose rows are made at a time
 _RECOMPUTED = re.compile(r"recompute \((\w+)\)")
 
 
@@ -51,17 +53,28 @@ class Refreshes:
         self._count = max(1, round(rows.sizes.orders * SHARE))
         self._next = newest + 1
         self._oldest = oldest
+        self._made = self._next
+        self._orders = self._lines = pa.table({})
 
     def next(self) -> Refresh:
         first, oldest = self._next, self._oldest
         self._next += self._count
         self._oldest += self._count
+        if self._next > self._made:
+            self._made = first + AHEAD * self._count
+            self._orders = self._rows.orders(first, self._made).toArrow()
+            self._lines = self._rows.lineitem(first, self._made).toArrow()
+        ends = order_key(first), order_key(self._next)
         return Refresh(
-            self._rows.orders(first, self._next).toArrow(),
-            self._rows.lineitem(first, self._next).toArrow(),
+            _between(self._orders, "o_orderkey", *ends),
+            _between(self._lines, "l_orderkey", *ends),
             order_key(oldest),
             order_key(self._oldest),
         )
+
+
+def _between(rows: pa.Table, key: str, low: int, high: int) -> pa.Table:
+    return rows.filter(pc.and_(pc.greater_equal(rows[key], low), pc.less(rows[key], high)))
 
 
 @dataclass(frozen=True, slots=True)
