@@ -23,6 +23,7 @@ from sqlglot import exp
 from seiche.model import EPOCH, OP, VNODE, RelationSchema
 from seiche.plan.algebra import Aggregate, Call, Function
 from seiche.plan.state import COUNT, ExtremeColumn, GroupState, SumColumn
+from seiche.plan.words import with_columns
 from seiche.storage.changes import arrow_schema, normalised
 from seiche.types import BIGINT, Kind, SqlType
 
@@ -66,7 +67,7 @@ def parts_sql(aggregate: Aggregate, state: GroupState, vnode: str, changes: str,
     columns += [f"`{each.argument}` AS `{each.name}`" for each in state.extremes]
     if failed is not None:
         columns.append(f"`{failed}`")
-    return f"SELECT {', '.join(columns)} FROM ({changes})"
+    return f"SELECT {', '.join(columns)} FROM ({with_columns(changes, state.prepared)})"
 
 
 @dataclass(frozen=True, slots=True)
