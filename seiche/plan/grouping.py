@@ -152,11 +152,11 @@ def _core_call(call: exp.Expr) -> tuple[Function, exp.Expr | None]:
     if isinstance(argument, exp.Distinct):
         argument = argument.expressions[0]  # min, max, bool_and and bool_or do not care
     if isinstance(call, exp.Sum):
-        argument = _narrow(argument)
+        argument = summed(argument)
     return _CORE[type(call)], argument
 
 
-def _narrow(argument: exp.Expr) -> exp.Expr:
+def summed(argument: exp.Expr) -> exp.Expr:
     """What a sum adds up. A bigint that was made wide for the sum's sake stays one: it is widened when it is summed."""
     if isinstance(argument, exp.Cast) and type_of(argument) == numeric(38, 0):
         inner: exp.Expr = argument.this
@@ -324,4 +324,4 @@ def _outside(node: exp.Expr, everything: Sequence[exp.Expr], chosen: Sequence[ex
     return None
 
 
-__all__ = ["aggregates", "distinct", "group", "grouping_sets", "is_aggregate"]
+__all__ = ["aggregates", "distinct", "group", "grouping_sets", "is_aggregate", "summed"]
