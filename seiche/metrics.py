@@ -189,6 +189,7 @@ class EngineMetrics:
     committed_epoch: Family = field(init=False)
     view_rows: Family = field(init=False)
     expression_failures: Family = field(init=False)
+    late_rows: Family = field(init=False)
     steps: Family = field(init=False)
     backfill_rows: Family = field(init=False)
     backfill_upstream_rows: Family = field(init=False)
@@ -215,6 +216,9 @@ class EngineMetrics:
             "view_rows": new.counter("seiche_changed_rows_total", "rows that appeared or left", "relation"),
             "expression_failures": new.counter(
                 "seiche_expression_failures_total", "rows for which an expression gave NULL since it failed", "relation"
+            ),
+            "late_rows": new.counter(
+                "seiche_late_rows_total", "rows that were dropped since they came below the watermark", "relation"
             ),
             "steps": new.counter(
                 "seiche_view_steps_total",

@@ -5,6 +5,7 @@
                 a filter and projection). Nested ones are merged into one, so an inner join is always n-ary
     UnionAll    the rows of all inputs, which have the same fields
     TemporalFilter  the rows of the input that lie within bounds that move with the clock
+    Closing     the rows of the input that no change concerns any more, told by a watermark
     Aggregate   groups of the input, one row each
     Keyed       a query over its inputs that falls apart by a key: what it gives for one value of the key depends on
                 the inputs' rows with that value alone. Outer joins, semi joins, windows, aggregates without a state
@@ -100,6 +101,28 @@ class TemporalFilter:
 
     input: Plan
     bounds: tuple[ClockBound, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.input.key
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The rows of a linear input whose `field` is below `bound`, an expression over watermarks.
+
+    The bound never goes back, and no change of the input concerns rows below it: they come once, and stay as they are.
+    `marks` are the relations that hold the watermarks.
+    """
+
+    input: Plan
+    field: str
+    bound: exp.Expr
+    marks: tuple[Scan, ...]
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -235,7 +258,7 @@ class Recompute:
         return tuple(field.name for field in self.fields)
 
 
-Plan = Scan | Select | UnionAll | TemporalFilter | Aggregate | Keyed | TopN | Recompute
+Plan = Scan | Select | UnionAll | TemporalFilter | Closing | Aggregate | Keyed | TopN | Recompute
 
 
 def stored_schema(plan: Plan, *, append_only: bool = False) -> RelationSchema:
@@ -261,6 +284,9 @@ def scans(plan: Plan) -> Iterator[Scan]:
                 yield from scans(child)
         case Aggregate() | TopN() | TemporalFilter():
             yield from scans(plan.input)
+        case Closing():
+            yield from scans(plan.input)
+            yield from plan.marks
         case Recompute():
             return
 
@@ -273,7 +299,7 @@ def recomputed(plan: Plan) -> tuple[Reason, ...]:
         case Select() | UnionAll() | Keyed():
             own = (plan.reason,) if isinstance(plan, Keyed) and plan.reason is not None else ()
             return own + tuple(reason for child in plan.inputs for reason in recomputed(child))
-        case Aggregate() | TopN() | TemporalFilter():
+        case Aggregate() | TopN() | TemporalFilter() | Closing():
             return recomputed(plan.input)
         case Recompute():
             return (plan.reason,) if plan.relations or plan.time_driven else ()
@@ -286,6 +312,8 @@ def is_append_only(plan: Plan) -> bool:
             return plan.schema.append_only
         case Select() | UnionAll():
             return all(is_append_only(child) for child in plan.inputs)
+        case Closing():
+            return is_append_only(plan.input)
         case TemporalFilter() | Aggregate() | Keyed() | TopN() | Recompute():
             return False
 
@@ -298,7 +326,7 @@ def temporal_filters(plan: Plan) -> Iterator[TemporalFilter]:
         case Select() | UnionAll() | Keyed():
             for child in plan.inputs:
                 yield from temporal_filters(child)
-        case Aggregate() | TopN():
+        case Aggregate() | TopN() | Closing():
             yield from temporal_filters(plan.input)
         case TemporalFilter():
             yield plan
@@ -310,6 +338,19 @@ def follows_clock(plan: Plan) -> bool:
     if isinstance(plan, Recompute):
         return plan.time_driven
     return next(temporal_filters(plan), None) is not None
+
+
+def closes(plan: Plan) -> bool:
+    """Whether rows of the plan come as a watermark moves."""
+    match plan:
+        case Closing():
+            return True
+        case Scan() | Recompute():
+            return False
+        case Select() | UnionAll() | Keyed():
+            return any(closes(child) for child in plan.inputs)
+        case Aggregate() | TopN() | TemporalFilter():
+            return closes(plan.input)
 
 
 def reads_clock(expr: exp.Expr) -> bool:
@@ -498,6 +539,6 @@ def with_names(plan: Plan, names: Sequence[str]) -> Plan:
             shown = [exp.alias_(own_column(old), exp.to_identifier(new[old], quoted=True)) for old in visible]
             query = exp.select(*shown).from_(plan.query.subquery("q"))
             return replace(plan, query=query, columns=tuple(renamed(field) for field in plan.columns))
-        case Scan() | TemporalFilter():
+        case Scan() | TemporalFilter() | Closing():
             shown_fields = [f for f in plan.fields if not f.hidden]
             return make_select([plan], [], [Item(renamed(f), input_column(0, f.name)) for f in shown_fields])

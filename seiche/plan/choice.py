@@ -21,6 +21,7 @@ from enum import Enum
 from seiche.model import RelationId
 from seiche.plan.algebra import (
     Aggregate,
+    Closing,
     Keyed,
     Plan,
     Recompute,
@@ -29,6 +30,7 @@ from seiche.plan.algebra import (
     TemporalFilter,
     TopN,
     UnionAll,
+    closes,
     follows_clock,
     scans,
 )
@@ -97,8 +99,8 @@ class Choice:
 def techniques(plan: Plan) -> tuple[Technique, ...]:
     """Those that the root of a fragment has, its usual one first.
 
-    A part that follows the clock moves few rows at a time, by a rule that knows which. One that looked something up as
-    rows came is a history: evaluating it anew would give another one.
+    A part that follows the clock or a watermark moves few rows at a time, by a rule that knows which. One that looked
+    something up as rows came is a history: evaluating it anew would give another one.
     """
     match plan:
         case Recompute():
@@ -111,9 +113,9 @@ def techniques(plan: Plan) -> tuple[Technique, ...]:
             found: tuple[Technique, ...] = (Technique.AFFECTED_KEYS, Technique.FULL)
         case Aggregate(total=False):
             found = (Technique.CHANGE_RULE, Technique.AFFECTED_KEYS, Technique.FULL)
-        case Aggregate() | TopN() | Scan() | Select() | UnionAll() | TemporalFilter():
+        case Aggregate() | TopN() | Scan() | Select() | UnionAll() | TemporalFilter() | Closing():
             found = (Technique.CHANGE_RULE, Technique.FULL)
-    return found[:1] if follows_clock(plan) else found
+    return found[:1] if follows_clock(plan) or closes(plan) else found
 
 
 def choose(plan: Plan, counts: Counts, costs: Costs) -> Choice:
@@ -187,7 +189,7 @@ def _changes(plan: Plan, counts: Counts, costs: Costs) -> tuple[float, float]:
         case Scan():
             changed = counts.changed.get(plan.relation, 0)
             return changed, changed * costs.work_us
-        case Aggregate() | TopN() | TemporalFilter():
+        case Aggregate() | TopN() | TemporalFilter() | Closing():
             return _changes(plan.input, counts, costs)
         case UnionAll() | Keyed():
             parts = [_changes(child, counts, costs) for child in plan.inputs]

@@ -22,6 +22,7 @@ from seiche.model import RelationId
 from seiche.plan.algebra import (
     Aggregate,
     Call,
+    Closing,
     Field,
     Function,
     Item,
@@ -40,6 +41,7 @@ from seiche.plan.choice import techniques
 from seiche.plan.fragments import Fragment
 from seiche.plan.grouping import summed
 from seiche.plan.keyed import meaning
+from seiche.plan.marks import told
 from seiche.plan.state import COUNT, group_state
 from seiche.plan.temporal import bound_text
 from seiche.sql.aggregates import AggregateCall, aggregate, is_aggregate_node
@@ -159,12 +161,16 @@ class _Reader:
                 name = self._name_of(plan.relation)
                 columns = {field.name: _column(field) for field in plan.fields}
                 return _Shown(Node(f"Scan {name}", "stored changes", plan.key, ()), name, columns, columns)
+            case Select(inputs=(Closing() as inner,)) if _is_plain(plan):
+                return self.read(inner)
             case Select():
                 return self._select(plan)
             case UnionAll():
                 return self._union(plan)
             case TemporalFilter():
                 return self._temporal(plan)
+            case Closing():
+                return self._closing(plan)
             case Aggregate():
                 return self._aggregate(plan)
             case Keyed():
@@ -211,6 +217,18 @@ class _Reader:
             "as the clock moves, rows are looked up between the old and the new bound"
         )
         node = Node("Temporal filter", technique, below.node.key, (f"where: {' AND '.join(bounds)}",), (below.node,))
+        return replace(below, node=node)
+
+    def _closing(self, plan: Closing) -> _Shown:
+        source = plan.input
+        below = self._select(source, below_aggregate=True) if isinstance(source, Select) else self.read(source)
+        bound = _sql(told(plan.bound, self._name_of))
+        where = f"where: {_sql(below.fields[plan.field], below.spellings)} < {bound}"
+        technique = (
+            "change rule: changes are filtered; "
+            "as the watermark moves, rows are looked up between its old and its new value"
+        )
+        node = Node("Emit on window close", technique, below.node.key, (where,), (below.node,))
         return replace(below, node=node)
 
     def _union(self, plan: UnionAll) -> _Shown:
@@ -353,6 +371,12 @@ def _told_apart(inputs: list[_Shown]) -> list[_Shown]:
         alias = "" if is_plain or len(inputs) == 1 else f" as {name}"
         out.append(replace(shown, name=name, node=replace(shown.node, operator=shown.node.operator + alias)))
     return out
+
+
+def _is_plain(plan: Select) -> bool:
+    """Whether it shows its only input as that is."""
+    same = (isinstance(item.expr, exp.Column) and item.expr.name == item.field.name for item in plan.items)
+    return not plan.conjuncts and all(same)
 
 
 def _columns(inputs: Sequence[_Shown], *, qualified: bool) -> dict[str, exp.Expr]:

@@ -1,7 +1,7 @@
 """Cutting a plan into fragments: each maintains one relation by one rule.
 
-    linear      a Select or UnionAll over stored relations, or over those filtered by the clock: changes are mapped and
-                joined
+    linear      a Select or UnionAll over stored relations, or over those filtered by the clock or by a watermark:
+                changes are mapped and joined
     aggregate   an Aggregate over a linear plan: changes of groups, merged with the groups' stored state
     keyed       a Keyed over linear plans: evaluated anew for the keys that the changes mention
     top         a TopN over a linear plan
@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from seiche.model import RelationId, RelationSchema
 from seiche.plan.algebra import (
     Aggregate,
+    Closing,
     Keyed,
     Plan,
     Recompute,
@@ -72,7 +73,7 @@ def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) 
                 return node
             case Select() | UnionAll() | Keyed():
                 return replace(node, inputs=tuple(below(child) for child in node.inputs))
-            case Aggregate() | TopN():
+            case Aggregate() | TopN() | Closing():
                 return replace(node, input=below(node.input))
             case TemporalFilter():
                 source = over_stored(node.input)
@@ -81,7 +82,7 @@ def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) 
     def below(node: Plan) -> Plan:
         """The node as an input: linear ones stay, any other is stored."""
         lowered = over_stored(node)
-        return lowered if isinstance(lowered, (Scan, Select, UnionAll, TemporalFilter)) else stored(lowered)
+        return lowered if isinstance(lowered, (Scan, Select, UnionAll, TemporalFilter, Closing)) else stored(lowered)
 
     store(over_stored(plan), target)
     return tuple(fragments)

@@ -128,7 +128,7 @@ class _Planner:
         for clause, (code, sentence) in _REFUSED_CLAUSES.items():
             if ast.args.get(clause):
                 raise NotIncremental(code, sentence)
-        check_clock(ast)
+        check_clock(ast, reads_rows=bool(_relations(ast)))
         sets = grouping_sets(ast)
         if sets is not None:
             return make_union([self._select(each) for each in sets])

@@ -16,9 +16,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from seiche.errors import FeatureNotSupported
 from seiche.plan.algebra import (
     Aggregate,
     ClockBound,
+    Closing,
     Field,
     Item,
     Keyed,
@@ -57,8 +59,12 @@ _COMPARISONS: dict[type[exp.Expr], tuple[str, str]] = {
 _MOMENTS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.DATE)
 
 
-def check_clock(ast: exp.Select) -> None:
-    """Raises NotIncremental when a query block reads the clock anywhere but in bounds."""
+def check_clock(ast: exp.Select, *, reads_rows: bool) -> None:
+    """Raises NotIncremental when a query block reads the clock anywhere but in bounds.
+
+    One that reads rows and shows, groups or sorts by the clock would have every row changed at every barrier. It is
+    refused.
+    """
     conditions: list[exp.Expr] = []
     for name in ("where", "having"):
         if ast.args.get(name) is not None:
@@ -71,6 +77,13 @@ def check_clock(ast: exp.Select) -> None:
             raise NotIncremental("time", "The condition of an outer join reads the clock.")
     others = [value for name, value in ast.args.items() if name not in ("from_", "from", "joins", "where", "having")]
     if any(reads_clock(each) for each in _expressions(others)):
+        if reads_rows:
+            raise FeatureNotSupported(
+                "now() can be used in a materialized view only in WHERE, HAVING, ON and FROM",
+                detail="Elsewhere it would change every row of the view at every barrier.",
+                hint="proctime() tells when a row came. What depends on the present, compute in the query that reads "
+                "the view.",
+            )
         raise NotIncremental("time", "The query reads the clock with now() outside of a condition.")
     for each in conditions:
         if reads_clock(each) and (holds_subquery(each) or _sides(each) is None):
@@ -103,7 +116,7 @@ def place(plan: Plan) -> Plan:
             return plan
         case UnionAll() | Keyed():
             return replace(plan, inputs=tuple(place(child) for child in plan.inputs))
-        case Aggregate() | TopN() | TemporalFilter():
+        case Aggregate() | TopN() | TemporalFilter() | Closing():
             return replace(plan, input=place(plan.input))
         case Select():
             return _placed(plan)

@@ -1,4 +1,4 @@
-"""ALTER TABLE ... ADD, DROP and RENAME COLUMN.
+"""ALTER TABLE ... ADD, DROP and RENAME COLUMN, and ALTER WATERMARK.
 
 No row is written: files keep what they have, and storage reads them as the table is now (`storage/evolution.py`).
 Views go on seeing the columns that they saw. The table is held meanwhile, so no statement meets both shapes.
@@ -7,6 +7,8 @@ Views go on seeing the columns that they saw. The table is held meanwhile, so no
     ADD COLUMN c          c behind the others     lack c: a constant   do not see c
     DROP COLUMN c         without c               may have c: unread   must not mention c
     RENAME COLUMN c TO d  d                       have d as c          there must be none
+
+ALTER WATERMARK lets another expression raise the watermark from here on. What it was it stays at least.
 """
 
 from __future__ import annotations
@@ -41,12 +43,16 @@ from seiche.session.names import CatalogNames
 from seiche.session.rename import same_query
 from seiche.session.shapes import remembering
 from seiche.session.table_text import create_table_text
+from seiche.session.watermarks import watermark_binds, with_watermark
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation, Settings, bind_expression, bind_insert
 from seiche.types import Kind
 
 _FILE_NAMES = "file_names"  # the property of a table: every name that a column ever had in its files
 _NO_CONSTANT = (Kind.ARRAY, Kind.STRUCT, Kind.INTERVAL, Kind.BYTEA)
+
+
+Action = ast.AddColumn | ast.DropColumn | ast.RenameColumn | ast.Watermark
 
 
 class ColumnChanges:
@@ -57,7 +63,7 @@ class ColumnChanges:
         self._database = definitions.database
         self._check = check
 
-    def run(self, name: ast.ObjectName, action: ast.AddColumn | ast.DropColumn | ast.RenameColumn) -> str | None:
+    def run(self, name: ast.ObjectName, action: Action) -> str | None:
         """Changes the table; a notice when there was nothing to do."""
         table_id = self._find(name).id
         with self._database.gate(RelationId(table_id)).alone(self._check):
@@ -74,9 +80,7 @@ class ColumnChanges:
             raise WrongObjectType(f'"{found.name}" is not a table or cannot be altered')
         return found
 
-    def _changed(
-        self, table: CatalogObject, action: ast.AddColumn | ast.DropColumn | ast.RenameColumn
-    ) -> tuple[CatalogObject, ...]:
+    def _changed(self, table: CatalogObject, action: Action) -> tuple[CatalogObject, ...]:
         match action:
             case ast.AddColumn(column):
                 missing = self._constant(table, column)
@@ -93,6 +97,9 @@ class ColumnChanges:
                         hint="Drop them and create them again afterwards.",
                     )
                 return (with_column_named(table, name, new_name),)
+            case ast.Watermark():
+                altered = with_watermark(table, action)
+                return (replace(altered, definition=create_table_text(altered)),)
 
     def _readers(self, table: CatalogObject) -> list[CatalogObject]:
         """What reads the table; nothing that is still being created may."""
@@ -183,7 +190,7 @@ def _grows(table: CatalogObject, new: Catalog) -> bool:
     return len(new.get(table.id).columns) > len(table.columns)
 
 
-def _needless(table: CatalogObject, action: ast.AddColumn | ast.DropColumn | ast.RenameColumn) -> str | None:
+def _needless(table: CatalogObject, action: Action) -> str | None:
     names = [column.name for column in table.columns]
     match action:
         case ast.AddColumn(column, if_not_exists=True) if column.name in names:
@@ -240,6 +247,8 @@ def without_column(table: CatalogObject, name: str) -> CatalogObject:
     if name in [watermark for watermark, _ in table.properties.get("watermarks", ())]:
         raise DependentObjects(f'failed to drop column "{name}" because it has a watermark')
     rest = tuple(each for each in relation.columns if each.name != name)
+    if not watermark_binds(table, rest):
+        raise DependentObjects(f'failed to drop column "{name}" because the watermark is computed from it')
     for column in _broken(table, rest):
         raise DependentObjects(
             f'failed to drop column "{name}" because it\'s referenced by a generated column "{column.name}"',

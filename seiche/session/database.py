@@ -33,6 +33,7 @@ from seiche.epoch.report import EpochReport
 from seiche.errors import InvariantError
 from seiche.model import Epoch, JobId, ObjectId, RelationId, RelationSchema
 from seiche.plan.algebra import Plan, with_names
+from seiche.plan.closing import emit_on_close
 from seiche.plan.fragments import Fragment, cut
 from seiche.plan.lower import lower
 from seiche.session import indexes
@@ -44,6 +45,7 @@ from seiche.session.point_reads import PointReads
 from seiche.session.shapes import Shapes, seen, shapes_of
 from seiche.session.subscribed import log_since
 from seiche.session.system.evaluate import SystemQueries
+from seiche.session.watermarks import bounds_in, watermark_of
 from seiche.sql.bind import Settings, bind_query
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateMaterializedView
@@ -138,6 +140,10 @@ class KnownSession(Protocol):
 
     def open_cursors(self) -> list[CursorFact]: ...
 
+    def cancel(self) -> None: ...
+
+    def hang_up(self) -> None: ...
+
 
 @dataclass(slots=True)
 class Database:
@@ -161,12 +167,14 @@ class Database:
     points: PointReads = field(init=False)
     jobs: Jobs = field(init=False)
     refreshes: RefreshRunner = field(init=False)
+    started_ms: int = field(init=False)
     load: StreamLoad = field(init=False)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
+        self.started_ms = self.clock.now_ms()
         self.points = PointReads(Lookups(self.runtime.reader))
         self.load = StreamLoad(self.clock)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
@@ -221,6 +229,7 @@ class Database:
             self.row_ids,
             self.bounds,
             tuple(table.properties.get("version_columns", ())),
+            watermark_of(table),
         )
 
     def view_plan(
@@ -236,7 +245,10 @@ class Database:
         bound = bind_query(statement.query.tree, names, settings)
         plan = lower(bound, relation_schemas(catalog, shapes))
         wanted = statement.columns or tuple(column.name for column in bound.columns)
-        return with_names(plan, wanted)
+        named = with_names(plan, wanted)
+        if not statement.emit_on_window_close:
+            return named
+        return emit_on_close(named, bounds_in(catalog, lambda view: self._stored_plan(view, catalog)))
 
     def fragments_of(self, view: CatalogObject, catalog: Catalog) -> tuple[Fragment, ...]:
         """The fragments of a stored view or an index, planned again from its definition."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from seiche.catalog.catalog import Catalog
+from seiche.catalog.objects import ObjectKind
 from seiche.errors import FeatureNotSupported
 from seiche.model import RelationId
 from seiche.plan import explain
@@ -61,4 +62,6 @@ def _shown(root: explain.Node, format_: ast.ExplainFormat, last: str = "") -> st
 
 def _relation_name(catalog: Catalog, relation: RelationId, new: str) -> str:
     item = catalog.by_id.get(relation)  # type: ignore[call-overload]
+    if item is not None and item.kind is ObjectKind.INTERNAL and item.parent is not None:  # a table's watermark
+        item = catalog.by_id[item.parent]
     return str(item.qualified) if item is not None else new

@@ -19,7 +19,9 @@ def create_table_text(table: CatalogObject) -> str:
     items = [_column(column, key) for column in table.relation.visible]
     if len(key) > 1:
         items.append(f"PRIMARY KEY ({', '.join(quote_name(name) for name in key)})")
-    items += [f"WATERMARK FOR {quote_name(name)} AS {text}" for name, text in table.properties.get("watermarks", ())]
+    ttl = " WITH TTL" if table.properties.get("watermark_ttl") else ""
+    declared = table.properties.get("watermarks", ())
+    items += [f"WATERMARK FOR {quote_name(name)} AS {text}{ttl}" for name, text in declared]
     parts = (table.name,) if table.schema == "public" else (table.schema, table.name)
     name = ".".join(quote_name(part) for part in parts)
     text = f"CREATE TABLE {name} ({', '.join(items)})"

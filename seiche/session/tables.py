@@ -13,6 +13,7 @@ from seiche.epoch.graph import Graph
 from seiche.errors import InvalidDefinition, UndefinedColumn, nearest
 from seiche.model import ROW_ID, Column, RelationId, RelationSchema
 from seiche.plan.explain import Node
+from seiche.session import watermarks
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression
@@ -38,14 +39,20 @@ class TableDefinitions:
         properties: dict[str, Any] = {"options": dict(statement.options)}
         if statement.on_conflict is not None:
             properties["on_conflict"] = Conflict(statement.on_conflict.value).value
+        elif statement.append_only and statement.primary_key:
+            properties["on_conflict"] = Conflict.IGNORE.value  # a row that is there stays
         properties["primary_key"] = list(statement.primary_key)
         if statement.version_columns:
             properties["version_columns"] = list(statement.version_columns)
         properties |= given(ObjectKind.TABLE, self._variables.get)
+        properties |= watermarks.properties_of(statement.watermarks)
+        inner: list[CatalogObject] = []
         if statement.watermarks:
-            properties["watermarks"] = [[each.column, each.expression.text] for each in statement.watermarks]
+            (properties[watermarks.RELATION],) = self._database.store.allocate_ids(1)
         table = self._definitions.new_object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
-        self._definitions.run(self._adding_table(table))
+        if statement.watermarks:
+            inner.append(watermarks.kept_in(table, properties[watermarks.RELATION]))
+        self._definitions.run(self._adding_table(table, inner))
         return None
 
     def explain(self, statement: ast.CreateTable) -> Node:
@@ -79,13 +86,14 @@ class TableDefinitions:
             options=statement.options,
         )
 
-    def _adding_table(self, table: CatalogObject) -> CatalogCommand:
+    def _adding_table(self, table: CatalogObject, inner: list[CatalogObject]) -> CatalogCommand:
         database = self._database
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
-            changed = catalog.with_objects(table)
-            assert table.relation is not None
-            database.runtime.versions.add_relation(RelationId(table.id), table.relation)
+            changed = catalog.with_objects(table, *inner)
+            for each in (table, *inner):
+                assert each.relation is not None
+                database.runtime.versions.add_relation(RelationId(each.id), each.relation)
             return changed, graph.with_job(database.table_job(table)), Checkpoint(), None, None
 
         return CatalogCommand(database, work)
@@ -106,14 +114,7 @@ class TableDefinitions:
                         f'Here column "{column.name}" is defined as part of the primary key.',
                         hint="Store the moment in a column with a DEFAULT.",
                     )
-        for watermark in statement.watermarks:
-            type_ = next(column.type for column in columns if column.name == watermark.column)
-            bound = bind_expression(watermark.expression.tree, columns, settings)
-            if type_.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ) or bound.type != type_:
-                raise InvalidDefinition(
-                    f'watermark of column "{watermark.column}" must be a timestamp like the column',
-                    detail=f"The column is of type {type_} and the expression of type {bound.type}.",
-                )
+        watermarks.check_watermarks(statement.watermarks, columns, append_only=statement.append_only)
 
 
 def _table_shape(statement: ast.CreateTable) -> tuple[tuple[Column, ...], RelationSchema]:
@@ -135,7 +136,15 @@ def _table_shape(statement: ast.CreateTable) -> tuple[tuple[Column, ...], Relati
             raise UndefinedColumn(f'column "{name}" named in key does not exist', hint=nearest(name, names))
         if not next(c for c in columns if c.name == name).type.is_hashable:
             raise InvalidDefinition(f'column "{name}" cannot be part of a primary key', hint="Use a plain type.")
-    if statement.append_only and statement.primary_key and statement.on_conflict is not ast.ConflictRule.IGNORE:
+    if (
+        statement.append_only
+        and statement.primary_key
+        and statement.on_conflict
+        not in (
+            None,
+            ast.ConflictRule.IGNORE,
+        )
+    ):
         raise InvalidDefinition(
             "an append-only table cannot overwrite rows", hint="Leave out PRIMARY KEY, or add ON CONFLICT IGNORE."
         )

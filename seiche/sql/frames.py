@@ -54,6 +54,7 @@ class FramedCall:
 
 
 SESSION = "SESSION"
+SESSION_GAP = "session_gap"  # on the window that lists a partition for a session: the gap, in units of the order
 _OF_PARTITION = ("GROUPS", SESSION)
 
 
@@ -72,16 +73,21 @@ def framed(made: FramedCall, over: Over, settings: Settings) -> exp.Expr:
     type_ = type_of(value)
     key = _struct([("one", integer(1))] if not made.keys else [(f"k{i}", k) for i, k in enumerate(made.keys)])
     condition = boolean(True) if made.condition is None else made.condition
-    row = _struct([("k", key), ("v", value), ("f", condition)])
     kind = str(made.frame.args.get("kind")).upper()
+    gap = made.frame.args["start"] if kind == SESSION else None  # told, so that windows of different gaps differ
+    row = _struct([("k", key), ("v", value), ("f", condition), *([("g", gap.copy())] if gap is not None else [])])
     by_groups = kind == "GROUPS"
     if kind == SESSION and len(made.keys) != 1:
         raise SyntaxError_("SESSION WITH GAP requires exactly one ORDER BY column")
     keys = [(f"k{i}", type_of(each)) for i, each in enumerate(made.keys)] or [("one", INTEGER)]
-    row_type = struct_of(("k", struct_of(*keys)), ("v", type_), ("f", BOOLEAN))
+    gap_type = [("g", type_of(gap))] if gap is not None else []
+    row_type = struct_of(("k", struct_of(*keys)), ("v", type_), ("f", BOOLEAN), *gap_type)
     rows = typed(exp.Anonymous(this="array_agg", expressions=[row]), array_of(row_type))
+    listed = over(rows, exp.WindowSpec(**_WHOLE) if kind in _OF_PARTITION else made.frame)
+    if gap is not None:
+        listed.meta[SESSION_GAP] = gap.copy()
     parts = [
-        ("frame", over(rows, exp.WindowSpec(**_WHOLE) if kind in _OF_PARTITION else made.frame)),
+        ("frame", listed),
         ("k", key.copy()),
         ("v", value.copy()),
     ]

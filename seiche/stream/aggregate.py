@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame
 from seiche.model import EPOCH, OP, VNODE, RelationSchema
 from seiche.plan.algebra import (
     Aggregate,
+    Closing,
     Field,
     Item,
     Plan,
@@ -32,6 +33,7 @@ from seiche.plan.algebra import (
     TemporalFilter,
     UnionAll,
     input_column,
+    is_append_only,
     make_select,
 )
 from seiche.plan.fragments import Fragment
@@ -39,8 +41,9 @@ from seiche.plan.state import COUNT, GroupState, group_state
 from seiche.plan.words import with_columns
 from seiche.query import to_arrow
 from seiche.storage.changes import Changes, consolidate, vnode_sql
-from seiche.stream.linear import can_fail, changes_sql, exact_sql, lookup_condition, restricted_sql
+from seiche.stream.linear import can_fail, changes_sql, exact_sql, restricted_sql
 from seiche.stream.merge import REDO, Parts, can_merge, merge, parts_sql
+from seiche.stream.predicates import lookup_condition
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape
 
 
@@ -171,6 +174,8 @@ def _may_cancel(plan: Plan) -> bool:
             return any(_may_cancel(child) for child in plan.inputs)
         case TemporalFilter():  # a row that comes with time and leaves its table in the same epoch
             return True
+        case Closing():
+            return not is_append_only(plan.input)
         case _:
             return False
 

@@ -21,6 +21,7 @@ from seiche.storage.changes import Changes, arrow_schema, consolidate, spark_ddl
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion, Versions
+from seiche.stream.marks import read_watermark
 from seiche.stream.temporal import MOMENTS_MAX, Asked, Crossing, Horizons, Moments, micros
 from seiche.types import SqlType
 
@@ -96,16 +97,20 @@ class Runtime:
         def greatest(segment: Segment, column: str) -> int | None:
             return self._greatest(segment, version.schema.column(column).file_name)
 
-        asked = Asked(lambda segment: self.writer.remembered(segment, version.schema), self._moment)
+        asked = Asked(lambda segment: self.writer.remembered(segment, version.schema), self.moment)
         if ask:
             asked = replace(asked, greatest=greatest, values=values)
         return self.horizons.crossing(plan, version, old_ms, new_ms, asked)
+
+    def watermark(self, relation: RelationId, epoch: Epoch) -> int | None:
+        """The watermark that a relation holds at an epoch: a number, or microseconds since 1970. None before rows."""
+        return read_watermark(self.reader, self.versions.at(relation, epoch))
 
     def _greatest(self, segment: Segment, column: str) -> int | None:
         value = self.reader.greatest(segment, column)
         return None if value is None else int(micros(pa.array([value]))[0])
 
-    def _moment(self, constant: str) -> int | None:
+    def moment(self, constant: str) -> int | None:
         with self.scope() as scope:
             value = f"unix_micros(cast({constant} as timestamp))"
             found = to_arrow(scope.sql(f"SELECT {value} AS m FROM VALUES (1)"))["m"][0].as_py()
@@ -270,6 +275,10 @@ class EpochReads:
     def now_ms(self, epoch: Epoch) -> int:
         """What now() says at an epoch."""
         return physical_ms(epoch)
+
+    def watermark(self, relation: RelationId, epoch: Epoch) -> int | None:
+        """What a watermark's relation says at an epoch, see `Runtime.watermark`."""
+        return self.runtime.watermark(relation, epoch)
 
     def crossing(self, plan: TemporalFilter) -> Crossing:
         """How many rows the clock may move across a filter's bounds in this step."""

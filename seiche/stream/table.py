@@ -27,9 +27,10 @@ from seiche.storage.bounds import KeyBounds
 from seiche.storage.changes import Changes, consolidate, vnode_sql
 from seiche.storage.versions import RelationVersion
 from seiche.stream.conflict import Conflict, in_turn, not_outdated
-from seiche.stream.linear import lookup_condition
+from seiche.stream.predicates import lookup_condition
 from seiche.stream.rowids import TASK_RANGE, RowIds, vnodes_of
 from seiche.stream.runtime import Runtime, shape
+from seiche.stream.watermark import Arrivals, Watermark
 
 _SEQ = "_seq"
 
@@ -99,6 +100,7 @@ class TableJob:
     row_ids: RowIds
     bounds: KeyBounds
     versions: tuple[str, ...] = ()  # the columns by which an older row is told
+    watermark: Watermark | None = None
 
     @property
     def inputs(self) -> frozenset[RelationId]:
@@ -106,7 +108,7 @@ class TableJob:
 
     @property
     def outputs(self) -> frozenset[RelationId]:
-        return frozenset([self.relation])
+        return frozenset([self.relation, *([self.watermark.relation] if self.watermark is not None else [])])
 
     @property
     def has_row_ids(self) -> bool:
@@ -121,14 +123,16 @@ class TableJob:
             raise InvariantError(f"table {self.name!r} was handed statements that exclude each other")
         version = self.runtime.versions.at(self.relation, barrier.previous)
         replies: dict[int, Reply] = {}
+        arrivals = Arrivals(self.watermark, self.name, self.runtime, barrier)
         try:
             if rows:
                 tables = [request.payload.table for request in rows]  # type: ignore[attr-defined]
-                changes = self._insert_rows(version, pa.concat_tables(tables), barrier.epoch)
+                changes = self._insert_rows(version, arrivals.rows(pa.concat_tables(tables)), barrier.epoch)
                 counts = [table.num_rows for table in tables]
             else:
-                count, changes = self._alone(version, requests[0].payload, barrier.epoch)
+                count, changes = self._alone(version, requests[0].payload, arrivals)
                 counts = [count]
+            marked = arrivals.raised()
         except Exception as error:  # a Spark job's failure arrives as one of many classes
             cause = error if isinstance(error, SeicheError) else translate_spark_error(error)
             if not rows and isinstance(cause, UserError):
@@ -138,10 +142,11 @@ class TableJob:
             raise cause from error
         for request, count in zip(requests, counts, strict=True):
             replies[request.ticket] = Succeeded(Written(count, changes, barrier.epoch))
-        return Outcome(changes={self.relation: changes} if changes else {}, replies=replies)
+        moved = {self.relation: changes} if changes else {}
+        return Outcome(changes={**moved, **marked}, part=arrivals.part, replies=replies)
 
     def _forget_staged(self) -> None:
-        self.runtime.writer.remove(self.runtime.versions.discard([self.relation]))
+        self.runtime.writer.remove(self.runtime.versions.discard(list(self.outputs)))
 
     # --- rows on the driver --------------------------------------------------------------------------
 
@@ -149,7 +154,7 @@ class TableJob:
         if rows.num_rows == 0:
             return None
         fresh = self.has_row_ids or (not version.base.files and not version.segments)
-        changed = self.insert_changes(rows, lambda wanted: self._existing(version, wanted))
+        changed = self.insert_changes(rows, lambda wanted: self.existing(version, wanted))
         return self.runtime.emit_table(self.relation, self.schema, changed, epoch, fresh=fresh)
 
     def insert_changes(self, rows: pa.Table, existing_of: Callable[[pa.Table], pa.Table]) -> pa.Table:
@@ -182,7 +187,7 @@ class TableJob:
         indices = pc.array_sort_indices(chosen[f"{_SEQ}_{'min' if first else 'max'}"])
         return rows.take(chosen[f"{_SEQ}_{'min' if first else 'max'}"].take(indices))
 
-    def _existing(self, version: RelationVersion, rows: pa.Table) -> pa.Table:
+    def existing(self, version: RelationVersion, rows: pa.Table) -> pa.Table:
         """The stored rows whose keys are among `rows`: stored columns and `_vnode`."""
         columns = [*self.schema.names, VNODE]
         if not self.bounds.may_hold(version, rows):
@@ -207,12 +212,17 @@ class TableJob:
 
     # --- statements that have the table for themselves -----------------------------------------------
 
-    def _alone(self, version: RelationVersion, payload: object, epoch: Epoch) -> tuple[int, Changes | None]:
+    def _alone(self, version: RelationVersion, payload: object, arrivals: Arrivals) -> tuple[int, Changes | None]:
+        epoch = arrivals.barrier.epoch
         match payload:
             case InsertFrame():
-                return self._insert_frame(version, payload.frame, epoch)
+                count, changes = self._insert_frame(version, arrivals.frame(payload.frame), epoch)
+                arrivals.written(changes)
+                return count, changes
             case ApplyChanges():
-                written = self.runtime.emit_table(self.relation, self.schema, payload.changes, epoch)
+                # Where rows may be updated, a row that left has to leave, however late it is.
+                changed = arrivals.rows(payload.changes) if self.schema.append_only else payload.changes
+                written = self.runtime.emit_table(self.relation, self.schema, changed, epoch)
                 return payload.changes.num_rows, written
             case UpdateRows():
                 frame = self.update_images(self._evaluate(version, payload.query, payload.now_ms))
@@ -267,7 +277,7 @@ class TableJob:
             self._check_keys_stay(frame)
             changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=False)
             return (changes.rows // 2 if changes else 0), changes
-        self.check_new_keys(table, lambda wanted: self._existing(version, wanted))
+        self.check_new_keys(table, lambda wanted: self.existing(version, wanted))
         count = int(pc.sum(pc.equal(table[OP], 1)).as_py() or 0)
         return count, self.runtime.emit_table(self.relation, self.schema, table, epoch)
 

@@ -13,7 +13,7 @@ from seiche.epoch.graph import Changes as AnyChanges
 from seiche.epoch.graph import Outcome, Request
 from seiche.errors import InvariantError
 from seiche.model import Epoch, JobId, RelationId, physical_ms
-from seiche.plan.algebra import Recompute, follows_clock, temporal_filters
+from seiche.plan.algebra import Recompute, closes, follows_clock, temporal_filters
 from seiche.plan.choice import choose
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
@@ -46,6 +46,11 @@ class ViewJob:
     @property
     def follows_clock(self) -> bool:
         return any(follows_clock(each.plan) for each in self.fragments)
+
+    @property
+    def closes(self) -> bool:
+        """Whether rows come as a watermark moves."""
+        return any(closes(each.plan) for each in self.fragments)
 
     def wants(self, barrier: Barrier) -> bool:
         """Whether the clock alone may change the view. A filter by the clock is asked without opening a file."""

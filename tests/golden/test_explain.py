@@ -44,6 +44,11 @@ VIEWS = {
     "todays_calls": "SELECT name, at FROM calls WHERE at > now() - INTERVAL '1 day'",
     "met_ships": "SELECT at, s.name FROM arrivals LEFT JOIN ships FOR SYSTEM_TIME AS OF PROCTIME() s ON s.id = ship",
     "seen_ships": "SELECT name, proctime() AS seen FROM ships",
+    "closed_hours": """SELECT window_start, count(*) AS n, max(height) AS highest
+        FROM tumble(tides, at, INTERVAL '1 hour') GROUP BY window_start EMIT ON WINDOW CLOSE""",
+    "closed_rows": "SELECT at, height FROM tides WHERE high EMIT ON WINDOW CLOSE",
+    "at_tide": """SELECT a.ship, t.height, a.at FROM arrivals a LEFT JOIN tides t ON t.at = a.at
+        EMIT ON WINDOW CLOSE""",
     "before_it": "SELECT a.ship, b.ship AS b FROM arrivals a ASOF JOIN arrivals b ON a.berth = b.berth AND a.at > b.at",
 }
 

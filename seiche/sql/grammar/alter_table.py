@@ -1,9 +1,9 @@
-"""ALTER TABLE ... ADD, DROP and RENAME COLUMN."""
+"""ALTER TABLE ... ADD, DROP and RENAME COLUMN, and ALTER WATERMARK."""
 
 from __future__ import annotations
 
 from seiche.errors import FeatureNotSupported
-from seiche.sql.grammar.create_table import column_definition
+from seiche.sql.grammar.create_table import column_definition, watermark_of
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.statements import AddColumn, AlterColumns, DropColumn, ObjectKind, ObjectName, RenameColumn
 
@@ -38,4 +38,8 @@ def alter_columns(cursor: Cursor, kind: ObjectKind, table: ObjectName) -> AlterC
         name = cursor.name()
         cursor.expect("to")
         return AlterColumns(table, RenameColumn(name, cursor.name()))
+    if cursor.accept("alter", "watermark", "for"):
+        name = cursor.name()
+        cursor.expect("as")
+        return AlterColumns(table, watermark_of(cursor, name))
     return None

@@ -138,13 +138,20 @@ def _table_item(cursor: Cursor, body: _TableBody) -> None:
         cursor.index += 2
         column = cursor.name()
         cursor.expect("as")
-        body.watermarks.append((Watermark(column, cursor.expression(cursor.at_comma)), position))
+        body.watermarks.append((watermark_of(cursor, column), position))
     elif cursor.word() in ("unique", "check", "foreign key", "exclude"):
         raise cursor.unsupported(f"{cursor.word().upper()} constraint")
     elif cursor.sees_symbol(TokenType.STAR):
         raise cursor.unsupported("a column list taken from a connector")
     else:
         _column(cursor, body)
+
+
+def watermark_of(cursor: Cursor, column: str) -> Watermark:
+    """What follows WATERMARK FOR <column> AS."""
+    at_ttl = cursor.at_word("with")
+    expression = cursor.expression(lambda index: cursor.at_comma(index) or at_ttl(index))
+    return Watermark(column, expression, cursor.accept("with", "ttl"))
 
 
 def _key_columns(cursor: Cursor) -> tuple[str, ...]:
@@ -163,7 +170,7 @@ def column_definition(cursor: Cursor, table: ObjectName) -> tuple[ColumnDef, boo
 
 def _column(cursor: Cursor, body: _TableBody) -> None:
     position = cursor.position()
-    name = cursor.name()
+    name = cursor.user_name()  # RisingWave takes USER for a column's name too
     type_ = read_type(cursor)
     nullable: bool | None = None
     default: SqlExpression | None = None

@@ -70,7 +70,7 @@ class BackfillKind(Enum):
 
 def kinds_for(job: ViewJob) -> tuple[BackfillKind, ...]:
     """The kinds that a view allows, best first. One that is evaluated anew has no rows to be read one after another."""
-    if job.follows_clock:  # what was read and what was not would be filtered at different times
+    if job.follows_clock or job.closes:  # what was read and what was not would be filtered at different times
         return (BackfillKind.SNAPSHOT,)
     found = stages(job.fragments, lambda _: 0)
     own = job.outputs

@@ -258,6 +258,9 @@ class GrowingReads(EpochReads):
     def now_ms(self, epoch: Epoch) -> int:
         return super().now_ms(self._epoch_of(epoch))
 
+    def watermark(self, relation: RelationId, epoch: Epoch) -> int | None:
+        return super().watermark(relation, self._epoch_of(epoch))
+
     def _epoch_of(self, epoch: Epoch) -> Epoch:
         return epoch if self._pinned is None else self._pinned
 

@@ -21,7 +21,7 @@ from enum import Enum
 
 from seiche.errors import InvalidDefinition, InvalidParameter
 from seiche.model import RelationId
-from seiche.plan.algebra import Aggregate, Plan, Scan, Select, TemporalFilter, UnionAll, scans
+from seiche.plan.algebra import Aggregate, Closing, Plan, Scan, Select, TemporalFilter, UnionAll, scans
 from seiche.plan.fragments import Fragment
 
 
@@ -75,7 +75,7 @@ def _driven(plan: Plan, own: set[RelationId], rows: Callable[[RelationId], int])
     match plan:
         case Scan():
             return None if plan.relation in own else [plan.relation]
-        case TemporalFilter():
+        case TemporalFilter() | Closing():
             return _driven(plan.input, own, rows)
         case UnionAll():
             branches = [_driven(child, own, rows) for child in plan.inputs]
@@ -95,6 +95,8 @@ def _linear(plan: Plan) -> bool:
     match plan:
         case Scan() | TemporalFilter():
             return True
+        case Closing():
+            return _linear(plan.input)
         case Select() | UnionAll():
             return all(_linear(child) for child in plan.inputs)
         case _:

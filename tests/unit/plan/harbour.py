@@ -8,8 +8,10 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.model import ROW_ID, Column, ObjectId, RelationId, RelationSchema
 from seiche.plan.algebra import Plan, with_names
+from seiche.plan.closing import Bounds, emit_on_close
 from seiche.plan.fragments import Fragment, cut
 from seiche.plan.lower import lower
+from seiche.plan.marks import mark
 from seiche.session.names import CatalogNames
 from seiche.sql.bind import BoundQuery, Settings, bind_query
 from seiche.sql.parse import parse
@@ -57,6 +59,15 @@ SCHEMAS = {
 _NAMES = {SHIPS: "ships", BERTHS: "berths", ARRIVALS: "arrivals", TIDES: "tides"}
 
 
+WATERMARKS = {TIDES: RelationId(104), ARRIVALS: RelationId(103)}  # of their columns `at`
+
+
+def bounds_of(relation: RelationId) -> Bounds:
+    """As if both had been declared with a watermark."""
+    held = WATERMARKS.get(relation)
+    return {} if held is None else {"at": mark(held, SCHEMAS[relation].column("at").type)}
+
+
 def _table(relation: RelationId) -> CatalogObject:
     schema = SCHEMAS[relation]
     name = _NAMES[relation]
@@ -86,7 +97,8 @@ class Harbour:
     def plan(self, query: str) -> Plan:
         """The plan of a query with its fields named as the query's columns, as a view stores it."""
         bound = self.bound(query)
-        return with_names(lower(bound, self.schemas), [column.name for column in bound.columns])
+        named = with_names(lower(bound, self.schemas), [column.name for column in bound.columns])
+        return emit_on_close(named, bounds_of) if query.rstrip().endswith("EMIT ON WINDOW CLOSE") else named
 
     def fragments(self, query: str) -> tuple[Fragment, ...]:
         numbers = iter(range(-2, -100, -1))
@@ -94,6 +106,8 @@ class Harbour:
 
     def name_of(self, relation: RelationId, new: str = "new") -> str:
         found = {int(item.id): item for item in self.catalog.objects()}.get(int(relation))
+        if relation in WATERMARKS.values():
+            return next(_NAMES[each] for each, held in WATERMARKS.items() if held == relation)
         return str(found.qualified) if found is not None else new
 
     def add_materialized_view(self, name: str, query: str) -> RelationId:

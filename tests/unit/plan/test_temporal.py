@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seiche.errors import FeatureNotSupported
 from seiche.plan.algebra import (
     Aggregate,
     Keyed,
@@ -99,7 +100,7 @@ def test_each_branch_of_a_union_gets_its_own_filter(harbour: Harbour) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT now(), height FROM tides",
+        "SELECT now() AS n",
         "SELECT height FROM tides WHERE at > now() OR high",
         "SELECT height FROM tides WHERE at <> now()",
         "SELECT height FROM tides WHERE now() - at < INTERVAL '1 hour'",
@@ -111,6 +112,22 @@ def test_the_clock_elsewhere_is_recomputed_and_says_why(harbour: Harbour, query:
     plan = harbour.plan(query)
     assert isinstance(plan, Recompute) and plan.time_driven
     assert [each.code for each in recomputed(plan)] == ["time"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT now(), height FROM tides",
+        "SELECT max(now() - at) AS oldest FROM tides",
+        "SELECT at > now() AS coming, count(*) FROM tides GROUP BY at > now()",
+        "SELECT name, n FROM ships JOIN (SELECT ship, now() AS n FROM arrivals) a ON a.ship = id",
+        "SELECT name FROM ships ORDER BY now() LIMIT 1",
+    ],
+)
+def test_the_clock_among_what_is_shown_is_refused(harbour: Harbour, query: str) -> None:
+    with pytest.raises(FeatureNotSupported, match=r"now\(\) can be used") as refused:
+        harbour.plan(query)
+    assert refused.value.hint is not None and "proctime()" in refused.value.hint
 
 
 def test_a_view_with_a_bound_follows_the_clock_and_others_do_not(harbour: Harbour) -> None:
