@@ -134,8 +134,9 @@ def group_state(aggregate: Aggregate) -> GroupState:
             raise InvariantError(f"aggregate call {call} lacks its argument")
         name, value = call.argument.name, f"`{call.argument.name}`"
         present = f"_n_{name}"
-        counted = f"if({value} is null, 0, `{OP}`)"
-        sums.setdefault(present, SumColumn(present, BIGINT, counted, plain=f"count({value})"))
+        if call.function not in (Function.MIN, Function.MAX):
+            counted = f"if({value} is null, 0, `{OP}`)"
+            sums.setdefault(present, SumColumn(present, BIGINT, counted, plain=f"count({value})"))
         match call.function:
             case Function.COUNT:
                 result = f"`{present}`"

@@ -252,6 +252,10 @@ def _result(call: Call, columns: Mapping[str, Any]) -> pa.Array | None:
         return columns[COUNT]
     assert call.argument is not None
     name = call.argument.name
+    if call.function is Function.MIN:
+        return columns[f"_min_{name}"]
+    if call.function is Function.MAX:
+        return columns[f"_max_{name}"]
     empty = pc.equal(columns[f"_n_{name}"], 0)
     match call.function:
         case Function.COUNT:
@@ -269,10 +273,6 @@ def _result(call: Call, columns: Mapping[str, Any]) -> pa.Array | None:
             return pc.if_else(empty, pa.scalar(None, pa.bool_()), pc.equal(columns[f"_f_{name}"], 0))
         case Function.BOOL_OR:
             return pc.if_else(empty, pa.scalar(None, pa.bool_()), pc.greater(columns[f"_t_{name}"], 0))
-        case Function.MIN:
-            return columns[f"_min_{name}"]
-        case Function.MAX:
-            return columns[f"_max_{name}"]
 
 
 def _apart(
