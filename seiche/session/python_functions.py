@@ -24,7 +24,7 @@ from seiche.sql.statements import CreateFunction
 from seiche.sql.user_functions import UserFunction
 from seiche.types import Kind, SqlType
 
-_REFUSED = (Kind.INTERVAL, Kind.STRUCT, Kind.TIME)
+_REFUSED = (Kind.INTERVAL, Kind.STRUCT, Kind.MAP, Kind.TIME)
 
 _CALLS = """
 

@@ -57,7 +57,9 @@ from seiche.types import (
     Kind,
     SqlType,
     array_of,
+    map_of,
     numeric,
+    struct_of,
 )
 
 
@@ -116,6 +118,8 @@ def context_of(source: SqlType, target: SqlType) -> Context | None:
                 return None
             found = [context_of(a, b) for (_, a), (_, b) in zip(source.fields, target.fields, strict=True)]
             return None if None in found else max((c for c in found if c), default=Context.IMPLICIT)
+        case Kind.MAP, Kind.MAP:
+            return context_of(struct_of(*source.fields), struct_of(*target.fields))
         case Kind.VARCHAR, _:
             return Context.EXPLICIT
         case _, Kind.VARCHAR:
@@ -205,6 +209,9 @@ def _wider(left: SqlType, right: SqlType) -> SqlType | None:
         assert left.element is not None and right.element is not None
         element = _wider(left.element, right.element)
         return None if element is None else array_of(element)
+    if left.kind is Kind.MAP and right.kind is Kind.MAP:
+        wider = [_wider(a, b) for (_, a), (_, b) in zip(left.fields, right.fields, strict=True)]
+        return map_of(wider[0], wider[1]) if wider[0] is not None and wider[1] is not None else None
     if castable(left, right, Context.IMPLICIT):
         return right
     if castable(right, left, Context.IMPLICIT):
@@ -260,6 +267,8 @@ def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
             return transform(node, "x", item, target)
         case Kind.STRUCT, Kind.STRUCT:
             return _struct(node, source, target, settings)
+        case Kind.MAP, Kind.MAP:
+            return typed(convert(typed(node, source.entries), target.entries, settings), target)
         case a, b if a in _RANK and b in _RANK:
             return _number(node, source, target, settings)
         case a, b if a in _MOMENTS and b in _MOMENTS:
@@ -404,7 +413,7 @@ def _from_text(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
             items = readings.array_items(node, settings)
             item = convert(variable("x", VARCHAR), target.element, settings)
             return items if target.element == VARCHAR else transform(items, "x", item, target)
-        case Kind.ARRAY | Kind.STRUCT:
+        case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
             raise FeatureNotSupported(
                 f"cast of a text expression to {target} is not supported",
                 detail="Only a quoted constant can be read as this type.",
@@ -455,6 +464,13 @@ def to_text(node: exp.Expr, settings: Settings) -> exp.Expr:
             items = call(array_of(VARCHAR), "array", *parts)
             made = call(VARCHAR, "concat", text("("), call(VARCHAR, "array_join", items, text(",")), text(")"))
             return case(VARCHAR, [(not_null(node), made)])
+        case Kind.MAP:
+            entry = variable("e", struct_of(*type_.fields))
+            sides = [to_text(field(entry.copy(), name, part), settings) for name, part in type_.fields]
+            told = [typed(exp.Coalesce(this=each, expressions=[text("NULL")]), VARCHAR) for each in sides]
+            pair = call(VARCHAR, "concat", told[0], text(":"), told[1])
+            items = transform(typed(node, type_.entries), "e", pair, array_of(VARCHAR))
+            return call(VARCHAR, "concat", text("{"), call(VARCHAR, "array_join", items, text(",")), text("}"))
         case _:
             return spark_cast(node, VARCHAR)
 
