@@ -280,9 +280,10 @@ class Config:
         file: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> Config:
-        """Reads all sources. `arguments` are the command line's, by setting name (`spark_conf.<key>` included)."""
+        """Reads all sources. `arguments` are the command line's or a caller's, by setting name; those of Spark are
+        named `spark_conf.<key>`, or come together as a mapping `spark_conf`."""
         environ = os.environ if environ is None else environ
-        by_name = {name: (raw, _option(name)) for name, raw in (arguments or {}).items()}
+        by_name = {name: (raw, _option(name)) for name, raw in _spread_out(arguments or {})}
         given = dict(_from_file(file, must_exist=True)) if file is not None else {}
         given |= dict(_from_environment(environ))
         given |= by_name
@@ -346,6 +347,17 @@ class Config:
         return _build(self, {name: given}, error=InvalidParameter)
 
 
+def parameter_name(name: str, raw: str | None) -> str:
+    """The setting behind a system parameter of RisingWave that has another name here; other names stay."""
+    if name != "time_travel_retention_ms":
+        return name
+    if raw is not None and raw.strip().isdecimal() and int(raw) < TIME_TRAVEL_MIN_MS:
+        raise InvalidParameter(
+            f"{name} cannot be less than {TIME_TRAVEL_MIN_MS}", hint="The setting retention_ms may be shorter."
+        )
+    return "retention_ms"
+
+
 def system_parameter(name: str) -> Setting:
     """The setting that ALTER SYSTEM SET may change under this name."""
     setting = SETTING.get(name)
@@ -368,6 +380,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(v for v in environ if v.startswith(ENVIRONMENT_PREFIX) and v not in known))
 
 
+TIME_TRAVEL_MIN_MS = 600_000
 SETTINGS: tuple[Setting, ...] = tuple(
     Setting(name=f.name, default=cast(Value, f.default), **f.metadata)
     for f in dataclasses.fields(Config)
@@ -437,6 +450,14 @@ def _from_file(path: Path, *, must_exist: bool) -> Iterator[tuple[str, tuple[obj
             yield name, (raw, origin)
 
 
+def _spread_out(arguments: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, raw in arguments.items():
+        if name == "spark_conf" and isinstance(raw, Mapping):
+            yield from ((f"spark_conf.{key}", value) for key, value in raw.items())
+        else:
+            yield name, raw
+
+
 def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Leaves of nested tables under dotted keys: TOML reads a bare `spark.executor.memory` as three levels."""
     for key, value in table.items():
@@ -458,10 +479,11 @@ def _build(start: Config, given: Mapping[str, tuple[object, Origin]], error: typ
         elif name in SETTING:
             values[name] = _checked(SETTING[name], raw, origin, error)
         else:
+            hint = nearest(name, SETTING) or "`seiche config` lists the settings."
+            if head in ("spark", "spark_conf"):
+                hint = "Settings of Spark are written spark_conf.spark.key, such as spark_conf.spark.executor.memory."
             raise ConfigError(
-                f'setting "{name}" does not exist',
-                detail=f"It was read from {_place(origin)}.",
-                hint=nearest(name, [*SETTING, "spark_conf"]) or "`seiche config` lists the settings.",
+                f'setting "{name}" does not exist', detail=f"It was read from {_place(origin)}.", hint=hint
             )
         origins[name] = origin
     return dataclasses.replace(

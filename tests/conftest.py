@@ -9,6 +9,10 @@ import pytest
 # The JVM of a run serves every test in it, whichever starts it: what one of them asks for comes too late.
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 3g pyspark-shell")
 
+# Of every JVM of the tests, servers' too. None of them lives long enough for what Java's second compiler makes to pay
+# for making it: without it the same tests take 40 % less of the processor.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+# Plans of tests are tiny and seldom run twice: compiling them would take longer than interpreting them. The servers
+# that tests start compile.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 def shared_spark(name: str, warehouse: Path, settings: Mapping[str, str] = {}) -> Iterator[SparkSession]:
     """A session for a fixture to yield, stopped at its end."""
@@ -22,6 +26,7 @@ def shared_spark(name: str, warehouse: Path, settings: Mapping[str, str] = {}) -
         "spark.driver.maxResultSize": "128m",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(warehouse),
+        **INTERPRETED,
         **settings,
     }.items():
         builder = builder.config(key, value)

@@ -221,7 +221,8 @@ class Catalog:
         if hint is None:
             elsewhere = sorted(str(item.qualified) for item in near if item.name == parts[-1])
             hint = f'Perhaps you meant "{elsewhere[0]}".' if elsewhere else None
-        detail = None if what == "relation" else _not_found(what, ".".join(parts))
+        name = ".".join(parts)
+        detail = f"In the catalog: table or source not found: {name}." if what == "relation" else _not_found(what, name)
         return error(message, detail=detail, hint=hint)
 
     def database(self, name: str) -> Database:
@@ -404,7 +405,7 @@ class Catalog:
             names = ", ".join(str(self.by_id[id]) for id in targets)
             raise DependentObjects(
                 f"{names} cannot be dropped because other objects depend on {'it' if len(targets) == 1 else 'them'}",
-                detail=_listed(self._why(blocked)),
+                detail=_listed(self._why(blocked)) + "\nPermission denied while others depend on it.",
                 hint="Use DROP ... CASCADE to drop the dependent objects too.",
             )
         order: TopologicalSorter[ObjectId] = TopologicalSorter()

@@ -81,6 +81,7 @@ class Facts:
     committed_epoch: int = 0
     cores: int = 1
     database: str = "dev"
+    cluster_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

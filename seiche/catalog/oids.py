@@ -1,9 +1,10 @@
 """Numbers under which PostgreSQL's clients know our objects: stable, and derived from the objects' own ids.
 
-    oid = 16384 + id            databases, schemas, users, relations, functions
+    oid = 16384 + id            databases, schemas, relations, functions
+    oid = id - 2                users, so that root is 1, as in RisingWave
     2^28 ranges above 2^30      what belongs to a relation and has no id: key, constraint, default, rule
 
-PostgreSQL's own numbers are all below 16384, so that the two never meet.
+PostgreSQL's own numbers are all below 16384, so that the two never meet. Users have numbers of their own there, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from seiche.catalog.catalog import Catalog
 
 FIRST_USER_OID = 16384
+
+ROOT_ID = 3  # of the first user, behind the first database and its schema
 
 PG_CATALOG_OID = 11
 INFORMATION_SCHEMA_OID = 13000
@@ -33,6 +36,10 @@ _DEFAULTS_PER_RELATION = 64
 
 def oid_of(id: int) -> int:
     return FIRST_USER_OID + id
+
+
+def user_oid(id: int) -> int:
+    return id - ROOT_ID + 1
 
 
 def id_of(oid: int) -> int | None:
@@ -71,4 +78,4 @@ def schema_oids(catalog: Catalog) -> dict[str, int]:
 
 
 def user_oids(catalog: Catalog) -> dict[str, int]:
-    return {it.name: oid_of(it.id) for it in catalog.users}
+    return {it.name: user_oid(it.id) for it in catalog.users}

@@ -17,7 +17,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.definitions import index_definition, key_constraint, key_of, query_of
 from seiche.catalog.facts import VISIBLE, Facts, Rows, SystemView
 from seiche.catalog.objects import CatalogObject, ObjectKind
-from seiche.catalog.oids import oid_of, schema_oids, user_oids
+from seiche.catalog.oids import oid_of, schema_oids, user_oid, user_oids
 from seiche.catalog.pg_server import LANGUAGES
 from seiche.catalog.postgres.shapes import Shape, shape, shapes
 from seiche.catalog.postgres.types import find_type, pg_types, type_modifier, type_oid
@@ -335,8 +335,8 @@ def _pg_database(facts: Facts) -> Iterator[Row]:
             "datallowconn": True,
             "datconnlimit": _ALL_CONNECTIONS,
             "dattablespace": oids.DEFAULT_TABLESPACE,
-            "datcollate": "C.UTF-8",
-            "datctype": "C.UTF-8",
+            "datcollate": "C",
+            "datctype": "C",
             "datacl": access_list(facts.catalog, it.id, it.owner),
         }
 
@@ -344,7 +344,7 @@ def _pg_database(facts: Facts) -> Iterator[Row]:
 def _pg_roles(facts: Facts) -> Iterator[Row]:
     for it in facts.catalog.users:
         yield {
-            "oid": oid_of(it.id),
+            "oid": user_oid(it.id),
             "rolname": it.name,
             "rolsuper": it.superuser,
             "rolinherit": True,
@@ -363,13 +363,18 @@ def _pg_user(facts: Facts) -> Iterator[Row]:
         if it.can_login:
             yield {
                 "usename": it.name,
-                "usesysid": oid_of(it.id),
+                "usesysid": user_oid(it.id),
                 "usecreatedb": it.create_db,
                 "usesuper": it.superuser,
                 "userepl": False,
                 "usebypassrls": it.superuser,
                 "passwd": "********",
             }
+
+
+def _pg_shadow(facts: Facts) -> Iterator[Row]:
+    for row in _pg_user(facts):
+        yield {**row, "userepl": False, "usebypassrls": False, "passwd": None}
 
 
 # --- views over the above ----------------------------------------------------------------------------
@@ -437,17 +442,12 @@ def _constant(*given: Row) -> Callable[[Facts], Iterable[Row]]:
 
 _HEAP = {"oid": oids.HEAP, "amname": "heap", "amhandler": "heap_tableam_handler", "amtype": "t"}
 _BTREE = {"oid": oids.BTREE, "amname": "btree", "amhandler": "bthandler", "amtype": "i"}
-_COLLATION = {"collnamespace": oids.PG_CATALOG_OID, "collowner": oid_of(3), "collisdeterministic": True}
 
 _FILLED: Mapping[str, Callable[[Facts], Iterable[Row]]] = {
     "pg_am": _constant(_HEAP, _BTREE),
     "pg_attrdef": _pg_attrdef,
     "pg_attribute": _pg_attribute,
     "pg_class": _pg_class,
-    "pg_collation": _constant(
-        _COLLATION | {"oid": 100, "collname": "default", "collprovider": "d", "collencoding": -1},
-        _COLLATION | {"oid": 950, "collname": "C", "collprovider": "c", "collencoding": -1},
-    ),
     "pg_constraint": _pg_constraint,
     "pg_database": _pg_database,
     "pg_depend": _pg_depend,
@@ -455,9 +455,9 @@ _FILLED: Mapping[str, Callable[[Facts], Iterable[Row]]] = {
     "pg_index": _pg_index,
     "pg_indexes": _pg_indexes,
     "pg_language": _constant(
-        {"oid": 12, "lanname": "internal", "lanowner": oid_of(3)},
-        {"oid": LANGUAGES["sql"], "lanname": "sql", "lanowner": oid_of(3), "lanpltrusted": True},
-        {"oid": LANGUAGES["python"], "lanname": "python", "lanowner": oid_of(3)},
+        {"oid": 12, "lanname": "internal", "lanowner": user_oid(oids.ROOT_ID)},
+        {"oid": LANGUAGES["sql"], "lanname": "sql", "lanowner": user_oid(oids.ROOT_ID), "lanpltrusted": True},
+        {"oid": LANGUAGES["python"], "lanname": "python", "lanowner": user_oid(oids.ROOT_ID)},
     ),
     "pg_matviews": _pg_matviews,
     "pg_namespace": _pg_namespace,
@@ -465,14 +465,15 @@ _FILLED: Mapping[str, Callable[[Facts], Iterable[Row]]] = {
     "pg_rewrite": _pg_rewrite,
     "pg_roles": _pg_roles,
     "pg_settings": pg_server.pg_settings,
+    "pg_shadow": _pg_shadow,
     "pg_shdescription": _pg_shdescription,
     "pg_stat_activity": pg_server.pg_stat_activity,
     "pg_stat_all_tables": _pg_stat_tables,
     "pg_stat_user_tables": _pg_stat_tables,
     "pg_tables": _pg_tables,
     "pg_tablespace": _constant(
-        {"oid": oids.DEFAULT_TABLESPACE, "spcname": "pg_default", "spcowner": oid_of(3)},
-        {"oid": 1664, "spcname": "pg_global", "spcowner": oid_of(3)},
+        {"oid": oids.DEFAULT_TABLESPACE, "spcname": "pg_default", "spcowner": user_oid(oids.ROOT_ID)},
+        {"oid": 1664, "spcname": "pg_global", "spcowner": user_oid(oids.ROOT_ID)},
     ),
     "pg_type": pg_server.pg_type,
     "pg_user": _pg_user,

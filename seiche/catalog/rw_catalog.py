@@ -188,6 +188,11 @@ VIEWS = (
         """,
     ),
     _view(
+        "rw_fragment_id_to_ddl",
+        rows_of.fragment_definitions,
+        "fragment_id int, job_id int, schema_id int, ddl_type, name",
+    ),
+    _view(
         "rw_streaming_jobs",
         rows_of.jobs,
         """

@@ -23,7 +23,7 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
     """Objects with the columns that views of objects share."""
     catalog = facts.catalog
     schemas = {(it.database, it.name): it.id for it in catalog.schemas}
-    users = {it.name: oids.oid_of(it.id) for it in catalog.users}
+    users = oids.user_oids(catalog)
     for it in catalog.objects(*kinds):
         yield (
             it,
@@ -128,7 +128,7 @@ def functions(facts: Facts) -> Iterator[Row]:
         types = [type_oid(column.type) for column in it.columns]
         plain = {name: head[name] for name in ("id", "name", "schema_id", "owner", "acl", "created_at")}
         yield plain | {
-            "type": "scalar",
+            "type": "aggregate" if it.properties.get("aggregate") else "scalar",
             "arg_type_ids": types[:-1],
             "return_type_id": types[-1] if types else 0,
             "language": str(it.properties.get("language", "sql")),
@@ -180,7 +180,7 @@ def system_parameters(facts: Facts) -> Iterator[Row]:
 def users(facts: Facts) -> Iterator[Row]:
     for it in facts.catalog.users:
         yield {
-            "id": oids.oid_of(it.id),  # so that an owner is found in pg_roles, too
+            "id": oids.user_oid(it.id),  # so that an owner is found in pg_roles, too
             "name": it.name,
             "is_super": it.superuser,
             "create_db": it.create_db,
@@ -191,14 +191,14 @@ def users(facts: Facts) -> Iterator[Row]:
 
 
 def schemas(facts: Facts) -> Iterator[Row]:
-    users = {it.name: oids.oid_of(it.id) for it in facts.catalog.users}
+    users = oids.user_oids(facts.catalog)
     for it in facts.catalog.schemas:
         acl = access_list(facts.catalog, it.id, it.owner) or []
         yield {"id": it.id, "name": it.name, "owner": users[it.owner], "acl": acl}
 
 
 def databases(facts: Facts) -> Iterator[Row]:
-    users = {it.name: oids.oid_of(it.id) for it in facts.catalog.users}
+    users = oids.user_oids(facts.catalog)
     for it in facts.catalog.databases:
         acl = access_list(facts.catalog, it.id, it.owner) or []
         yield {"id": it.id, "name": it.name, "owner": users[it.owner], "acl": acl, "resource_group": "default"}
@@ -260,7 +260,8 @@ def backfill_progress(facts: Facts) -> Iterator[Row]:
 
 def fragments(facts: Facts) -> Iterator[Row]:
     """A fragment is known by the relation that it maintains."""
-    for it in facts.catalog.objects(ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INTERNAL):
+    kinds = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.INTERNAL)
+    for it in facts.catalog.objects(*kinds):
         job = it if it.parent is None else facts.catalog.get(it.parent)
         yield {
             "fragment_id": it.id,
@@ -272,6 +273,21 @@ def fragments(facts: Facts) -> Iterator[Row]:
             "parallelism": parallelism_of(job).shown(facts.cores),
             "max_parallelism": max_parallelism_of(job),
             "parallelism_policy": parallelism_of(job).text,
+        }
+
+
+def fragment_definitions(facts: Facts) -> Iterator[Row]:
+    """Which statement made a fragment."""
+    schemas = {(it.database, it.name): it.id for it in facts.catalog.schemas}
+    for row in fragments(facts):
+        job = facts.catalog.get(row["table_id"])
+        kind = "mv" if job.kind is ObjectKind.MATERIALIZED_VIEW else job.kind.value
+        yield {
+            "fragment_id": row["fragment_id"],
+            "job_id": job.id,
+            "schema_id": schemas[job.database, job.schema],
+            "ddl_type": kind,
+            "name": job.name,
         }
 
 

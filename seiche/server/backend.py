@@ -22,6 +22,7 @@ class Conversation(Protocol):
 
     variables: Variables
     on_notice: Callable[[str], None]
+    on_hangup: Callable[[], None]
 
     @property
     def is_superuser(self) -> bool: ...

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar, assert_never
 
 from seiche.errors import (
+    EngineStopped,
     FeatureNotSupported,
     InternalError,
     InvalidLoginName,
@@ -253,6 +254,7 @@ class Client:
             self._connection.end_with(error)
             return False
         self.session.on_notice = self._notice_from_thread
+        self.session.on_hangup = self._hang_up_from_thread
         self._connection.timezone = self.session.variables.get("timezone")
         self._reported = self._settings()
         who = {"session_authorization": login.user, "is_superuser": "on" if self.session.is_superuser else "off"}
@@ -266,6 +268,11 @@ class Client:
 
     def _notice_from_thread(self, text: str) -> None:
         self._loop.call_soon_threadsafe(self._notice, text)
+
+    def _hang_up_from_thread(self) -> None:
+        """Another session sends this client away."""
+        reason = EngineStopped("terminating connection due to administrator command")
+        asyncio.run_coroutine_threadsafe(self.stop(reason), self._loop)
 
     def _notice(self, text: str) -> None:
         self._connection.notice(text)

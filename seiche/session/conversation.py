@@ -3,6 +3,7 @@ transaction block."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -16,6 +17,13 @@ from seiche.session.subscribed import timeout_ms
 from seiche.session.transaction import Transaction, without_local
 from seiche.session.variables import Variables, find
 from seiche.sql import statements as ast
+
+_DEFINITIONS = (
+    ast.CreateTable | ast.CreateTableAs | ast.CreateMaterializedView | ast.CreateView | ast.CreateFunction
+    | ast.CreateIndex | ast.CreateSchema | ast.CreateDatabase | ast.CreateUser | ast.CreateSubscription | ast.AlterUser
+    | ast.AlterDefaultPrivileges | ast.AlterOwner | ast.AlterColumns | ast.AlterRelation | ast.AlterSystemSet
+    | ast.Grant | ast.Revoke | ast.Drop | ast.Rename | ast.CommentOn | ast.RefreshView
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -38,8 +46,8 @@ class Conversation:
         return "E" if self.transaction.failed else "T"
 
     def fail(self) -> None:
-        """A statement failed, and the transaction around it with it."""
-        if self.transaction is not None:
+        """A statement failed, and the transaction around it with it, unless that has nothing to undo."""
+        if self.transaction is not None and not self.transaction.read_only:
             self.transaction.failed = True
 
     def refuse_if_failed(self, statement: ast.Statement) -> None:
@@ -50,6 +58,17 @@ class Conversation:
                 sqlstate="25P02",
                 hint="ROLLBACK ends it.",
             )
+
+    def refuse_if_read_only(self, statement: ast.Statement) -> None:
+        """Definitions in a read-only block are refused, except for tables that are there already. Rows see to it
+        themselves."""
+        if self.transaction is None or not isinstance(statement, _DEFINITIONS):
+            return
+        if isinstance(statement, ast.CreateTable | ast.CreateTableAs) and statement.if_not_exists:
+            parts, path = statement.name.parts, self.variables.search_path
+            if self.database.catalog.try_find(parts, search_path=path) is not None:
+                return
+        self.transaction.refuse_if_read_only(re.sub(r"(?<=.)([A-Z])", r" \1", type(statement).__name__).upper())
 
     def rows_coming(self, statement: ast.FetchCursor) -> tuple[Future[None], float] | None:
         """What a FETCH waits for and for how many seconds at most; None when it does not wait."""

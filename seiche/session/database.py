@@ -140,6 +140,10 @@ class KnownSession(Protocol):
 
     def open_cursors(self) -> list[CursorFact]: ...
 
+    def cancel(self) -> None: ...
+
+    def hang_up(self) -> None: ...
+
 
 @dataclass(slots=True)
 class Database:
@@ -163,12 +167,14 @@ class Database:
     points: PointReads = field(init=False)
     jobs: Jobs = field(init=False)
     refreshes: RefreshRunner = field(init=False)
+    started_ms: int = field(init=False)
     load: StreamLoad = field(init=False)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
+        self.started_ms = self.clock.now_ms()
         self.points = PointReads(Lookups(self.runtime.reader))
         self.load = StreamLoad(self.clock)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))

@@ -7,15 +7,19 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import ObjectKind
+from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
-from seiche.errors import FeatureNotSupported, SeicheError
+from seiche.errors import FeatureNotSupported, SeicheError, WrongObjectType
 from seiche.model import JobId, ObjectId, RelationId
 from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.names import CATALOG_KINDS
 from seiche.sql import statements as ast
 from seiche.stream.backfill.state import pin_holder
+
+
+class _StartedMeanwhile(Exception):
+    """A view was created between the look at what a drop takes along and its barrier: it must be stopped too."""
 
 
 class Drops:
@@ -50,11 +54,25 @@ class Drops:
                     each.parts, search_path=self._variables.search_path, kinds=(wanted,), action="DROP"
                 )
             )
+        for function in targets if wanted is ObjectKind.FUNCTION else ():
+            self._check_word(function, aggregate=statement.aggregate)
         if targets:
             doomed = self._database.catalog.plan_drop([each.id for each in targets], cascade=statement.cascade)
             notices += self._cascade_notices(doomed, [each.id for each in targets])
             self.drop_objects([each.id for each in targets], cascade=statement.cascade)
         return notices
+
+    def _check_word(self, function: CatalogObject, *, aggregate: bool) -> None:
+        """An aggregate is dropped as one, and nothing else is."""
+        is_one = bool(function.properties.get("aggregate"))
+        if is_one and not aggregate:
+            raise WrongObjectType(
+                f'"{function.name}" is an aggregate function', hint=f"Use DROP AGGREGATE {function.name}."
+            )
+        if aggregate and not is_one:
+            raise WrongObjectType(
+                f'"{function.name}" is not an aggregate function', hint=f"Use DROP FUNCTION {function.name}."
+            )
 
     def _cascade_notices(self, doomed: tuple[ObjectId, ...], named: list[ObjectId]) -> list[str]:
         others = [self._database.catalog.get(each) for each in doomed if each not in named]
@@ -62,13 +80,33 @@ class Drops:
 
     def drop_objects(self, ids: list[ObjectId], *, cascade: bool) -> None:
         """Drops objects with what belongs to them; a view that is still being built stops first."""
+        while True:
+            try:
+                self._drop_stopped(ids, self._stopped(ids, cascade=cascade), cascade=cascade)
+                return
+            except _StartedMeanwhile:
+                continue
+            except SeicheError:
+                self._database.resume_left(ids)  # they are still there, and must not stand still for that
+                raise
+
+    def _stopped(self, ids: list[ObjectId], *, cascade: bool) -> frozenset[ObjectId]:
+        """What is to be dropped as things are now, none of which touches anything any more."""
+        catalog = self._database.catalog
+        doomed = catalog.plan_drop([each for each in ids if each in catalog.by_id], cascade=cascade)
+        for each in doomed:
+            self._database.jobs.forget(each)
+            self._database.refreshes.remove(JobId(each))
+        return frozenset(doomed)
+
+    def _drop_stopped(self, ids: list[ObjectId], stopped: frozenset[ObjectId], *, cascade: bool) -> None:
+        """Drops objects that stand still. Raises `_StartedMeanwhile` when one of them does not."""
         database = self._database
-        for doomed in database.catalog.plan_drop(ids, cascade=cascade):
-            database.jobs.forget(doomed)
-            database.refreshes.remove(JobId(doomed))
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             gone = catalog.plan_drop([each for each in ids if each in catalog.by_id], cascade=cascade)
+            if any(each not in stopped or database.jobs.get(each) is not None for each in gone):
+                raise _StartedMeanwhile
             items = [catalog.get(each) for each in gone]
             for item in items:
                 if JobId(item.id) in graph:
@@ -90,11 +128,7 @@ class Drops:
             forgotten = Checkpoint(drop_pins=holders, put_progress=progress, drop_backfill=frozenset(progress))
             return catalog.without(gone), graph, forgotten, None, publish
 
-        try:
-            self._definitions.run(CatalogCommand(database, work))
-        except SeicheError:
-            database.resume_left(ids)  # they are still there, and must not stand still for that
-            raise
+        self._definitions.run(CatalogCommand(database, work))
 
     def _drop_schema(self, name: str, statement: ast.Drop, notices: list[str]) -> None:
         catalog = self._database.catalog

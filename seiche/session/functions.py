@@ -1,4 +1,4 @@
-"""CREATE FUNCTION: a user's function in SQL or in Python."""
+"""CREATE FUNCTION and CREATE AGGREGATE: a user's function in SQL or in Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def create_function(definitions: Definitions, statement: ast.CreateFunction, tex
         check_function(function, names, Settings(timezone="UTC", now_ms=0, strict=True))
     parameters = tuple(Column(label or "", type_) for label, type_ in function.parameters)
     signature = (*parameters, Column("", function.returns))
-    properties = {"language": function.language}
+    properties = {"language": function.language, **({"aggregate": True} if function.aggregate else {})}
     item = definitions.new_object(ObjectKind.FUNCTION, schema, name, text, signature, None, properties)
     item = replace(item, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
     if existing is not None and statement.or_replace:

@@ -42,6 +42,7 @@ def user_function(statement: ast.CreateFunction) -> UserFunction:
         statement.strict,
         statement.language,
         statement.volatile,
+        statement.aggregate,
     )
 
 

@@ -1,6 +1,7 @@
 """Functions that users wrote in Python, made known to Spark.
 
-The body defines a function of the same name. Spark calls it on the executors, over Arrow batches. It is registered in
+The body defines a function of the same name, or the steps of an aggregate, which is called with the rows of a group.
+Spark calls it on the executors, over Arrow batches. It is registered in
 two forms: one that raises, for queries, and one that gives NULL where it raises, for views. Both are made of source
 text alone and travel with the query, so executors need nothing of this package.
 """
@@ -24,23 +25,30 @@ from seiche.sql.statements import CreateFunction
 from seiche.sql.user_functions import UserFunction
 from seiche.types import Kind, SqlType
 
-_REFUSED = (Kind.INTERVAL, Kind.STRUCT, Kind.MAP, Kind.TIME)
+_REFUSED = (Kind.INTERVAL, Kind.MAP, Kind.TIME)
+_STEPS = ("create_state", "accumulate", "finish")  # of an aggregate
 
 _CALLS = """
 
 import decimal as _decimal
 import json as _json
+import operator as _operator
 
 
 def _seiche_in(value, kind):
-    return _json.loads(value) if kind == "JSONB" and value is not None else value
+    if value is None:
+        return None
+    if kind == "NUMERIC":  # without the zeros that only the column's scale asks for
+        whole = value.to_integral_value()
+        return whole if value == whole else value.normalize()
+    return _json.loads(value) if kind == "JSONB" else value
 
 
 def _seiche_out(value, kind, scale):
     if value is None:
         return None
     if kind in ("SMALLINT", "INTEGER", "BIGINT"):
-        return int(value)
+        return _operator.index(value)
     if kind in ("REAL", "DOUBLE"):
         return float(value)
     if kind == "NUMERIC":
@@ -49,12 +57,24 @@ def _seiche_out(value, kind, scale):
         return _json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     if kind == "BOOLEAN":
         return bool(value)
+    if kind == "STRUCT":
+        return _seiche_row(value)
     return str(value) if kind == "VARCHAR" else value
 
 
-def _seiche_strict(*values):
-    given = [_seiche_in(value, kind) for value, kind in zip(values, _seiche_kinds)]
-    return _seiche_out({name}(*given), {kind!r}, {scale})
+def _seiche_row(value):
+    if isinstance(value, (tuple, list)):
+        return tuple(value)
+    if isinstance(value, dict):
+        return tuple(value.get(name) for name in _seiche_fields)
+    return tuple(getattr(value, name) for name in _seiche_fields)
+
+
+def _seiche_given(values):
+    return [_seiche_in(value, kind) for value, kind in zip(values, _seiche_kinds)]
+
+
+{call}
 
 
 def _seiche_tolerant(*values):
@@ -65,6 +85,20 @@ def _seiche_tolerant(*values):
 
 
 _seiche_kinds = {kinds}
+_seiche_fields = {fields}
+"""
+
+_FUNCTION = """
+def _seiche_strict(*values):
+    return _seiche_out({name}(*_seiche_given(values)), {kind!r}, {scale})
+"""
+
+_AGGREGATE = """
+def _seiche_strict(rows):
+    state = create_state()
+    for row in () if rows is None else rows:
+        state = accumulate(state, *_seiche_given(row))
+    return _seiche_out(finish(state), {kind!r}, {scale})
 """
 
 
@@ -105,7 +139,9 @@ def _result(type_: SqlType) -> Any:
 def _loaded(function: UserFunction) -> dict[str, Any]:
     kinds = json.dumps([type_.kind.name for _, type_ in function.parameters])
     calls = (
-        _CALLS.replace("{name}", function.name)
+        _CALLS.replace("{call}", _AGGREGATE if function.aggregate else _FUNCTION)
+        .replace("{name}", function.name)
+        .replace("{fields}", json.dumps([name for name, _ in function.returns.fields]))
         .replace("{kind!r}", repr(function.returns.kind.name))
         .replace("{scale}", str(function.returns.scale))
         .replace("{kinds}", kinds)
@@ -120,7 +156,12 @@ def _loaded(function: UserFunction) -> dict[str, Any]:
         raise InvalidDefinition(
             f'body of function "{function.name}" cannot be loaded', detail=f"{type(cause).__name__}: {cause}"
         ) from cause
-    if not callable(namespace.get(function.name)):
+    missing = [step for step in _STEPS if not callable(namespace.get(step))] if function.aggregate else []
+    if missing:
+        raise InvalidDefinition(
+            f'body of aggregate "{function.name}" does not define {missing[0]}', hint=f"It defines {', '.join(_STEPS)}."
+        )
+    if not function.aggregate and not callable(namespace.get(function.name)):
         raise InvalidDefinition(
             f'body of function "{function.name}" does not define it', hint=f"Write def {function.name}(...): in it."
         )

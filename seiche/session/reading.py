@@ -33,6 +33,7 @@ from seiche.session.work import Work
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery, Settings, bind_query
 from seiche.sql.parameters import Parameters
+from seiche.sql.time_travel import past_of, reads_past
 from seiche.storage.versions import RelationVersion
 
 Versioned = Mapping[RelationId, RelationVersion]
@@ -91,7 +92,7 @@ class Reading:
         names = CatalogNames(self._database.catalog, self._variables.search_path, progress=self._database.jobs.progress)
         timezone, now_ms = self._variables.get("timezone"), self._database.clock.now_ms()
         strict = self._variables.is_on("batch_expr_strict_mode")
-        settings = Settings(timezone=timezone, now_ms=now_ms, strict=strict, parameters=self._parameters)
+        settings = Settings(timezone=timezone, now_ms=now_ms, strict=strict, parameters=self._parameters, past=True)
         return bind_query(statement.query.tree, names, replace(settings, user=self._user, schema=self._schema()))
 
     def frame(self, bound: BoundQuery) -> DataFrame:
@@ -145,7 +146,7 @@ class Reading:
     def _planned(self, bound: BoundQuery, epoch: Epoch, versions: Versioned, found: Found | None) -> DataFrame:
         """The query as a frame, which may have been made before."""
         plain = len(versions) == len(bound.relations) and not bound.volatile and f"`{SYSTEM_SOURCE}" not in bound.sql
-        if found is not None or not plain:
+        if found is not None or not plain or reads_past(bound.ast):
             return self._frame_at(bound, epoch, versions, found)
         files = [versions[each] for each in sorted(versions)]
         make = partial(self._frame_at, bound, epoch, versions)
@@ -158,8 +159,11 @@ class Reading:
 
             def view_of(source: str) -> str:
                 if source not in views:
+                    past = past_of(source)
                     if source.startswith(SYSTEM_SOURCE):
                         views[source] = scope.view(self._system_frame(source.removeprefix(SYSTEM_SOURCE)))
+                    elif past is not None:
+                        views[source] = scope.view(runtime.reader.exact(self._past_version(*past)))
                     elif found is not None and source == found.source:
                         schema = runtime.versions.schema(relation_of(source))
                         views[source] = scope.view(runtime.reader.local(found.rows, schema))
@@ -170,6 +174,21 @@ class Reading:
                 return views[source]
 
             return typed(scope.sql(render(bound.ast, view_of)), bound)
+
+    def _past_version(self, source: str, moment_ms: int) -> RelationVersion:
+        """A relation as of the last epoch that had begun at a moment; raises when that is no longer kept."""
+        relation, known = relation_of(source), self._database.runtime.versions
+        epoch = Epoch(min(((moment_ms + 1) << EPOCH_SHIFT) - 1, known.committed_epoch))
+        created = self._database.catalog.get(relation).created_ms
+        version = known.committed(relation)
+        if moment_ms < created or epoch < version.base.fold_epoch:
+            raise InvalidParameter(
+                f"Time-travel version expired: table {relation}, epoch {0 if moment_ms < created else epoch}",
+                detail="It is from before the relation was created, or its files were folded into newer ones.",
+                hint="ALTER SYSTEM SET retention_ms keeps more of the past.",
+            )
+        segments = tuple(each for each in version.segments if each.epoch_lo <= epoch)
+        return replace(version, epoch=epoch, segments=segments)
 
     def _system_frame(self, name: str) -> DataFrame:
         schema, _, view = name.partition(".")

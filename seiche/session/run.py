@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.facts import SessionFact
 from seiche.catalog.objects import SUPERUSER, ObjectKind, Privilege, User
+from seiche.config import parameter_name
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
@@ -75,6 +76,7 @@ class Session:
         database.sessions[self.pid] = self
         self._notices: list[str] = []
         self.on_notice: Callable[[str], None] = lambda _: None  # what a client is told while a statement runs
+        self.on_hangup: Callable[[], None] = lambda: None  # sends the client away
         self._parameters: Parameters | None = None
 
     @property
@@ -195,6 +197,11 @@ class Session:
         """Stops the statement that runs now, if any. May be called from any thread, and returns at once."""
         self._work.cancel()
 
+    def hang_up(self) -> None:
+        """Ends the conversation from outside: what runs is stopped, and a client is sent away."""
+        self.cancel()
+        self.on_hangup()
+
     def fact(self) -> SessionFact:
         """The session as `pg_stat_activity` shows it."""
         query, since = self._statement
@@ -262,6 +269,7 @@ class Session:
 
     def _dispatch(self, statement: ast.Statement, text: str) -> Result:
         self._guard().check(statement)
+        self._conversation.refuse_if_read_only(statement)
         match statement:
             case ast.Select():
                 return self._select(statement)
@@ -409,7 +417,8 @@ class Session:
         answered = self._asker.ask(statement.query.tree, self._me(), self.variables, values)
         if answered is not None:
             return self._answered(*answered)
-        return self._reading().select(statement)
+        tree = self._asker.with_answers(statement.query.tree, self._me(), self.variables)
+        return self._reading().select(ast.Select(ast.SqlQuery(tree, statement.query.text)))
 
     def _reading(self) -> Reading:
         return Reading(
@@ -481,7 +490,6 @@ class Session:
 
     def _definitions(self) -> Definitions:
         if self._conversation.transaction is not None:
-            self._conversation.transaction.refuse_if_read_only("a definition")
             self._note("a definition takes effect at once, and stays if the transaction is rolled back")
         return Definitions(self._database, self.variables, self._work.wait, self.user)
 
@@ -524,11 +532,12 @@ class Session:
 
     def _alter_system(self, statement: ast.AlterSystemSet) -> Result:
         database = self._database
-        config = database.config.with_parameter(statement.name, statement.value)
+        name = parameter_name(statement.name, statement.value)
+        config = database.config.with_parameter(name, statement.value)
 
         class Change:
             def apply(self, graph: Graph, barrier: Barrier) -> Effect:
-                return Effect(graph, Checkpoint(settings={statement.name: statement.value}))
+                return Effect(graph, Checkpoint(settings={name: statement.value}))
 
         self._work.wait(database.coordinator.command(Change()))
         database.config = config

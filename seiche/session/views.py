@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from seiche.errors import (
 from seiche.model import RESERVED_COLUMNS, Column, JobId, ObjectId, RelationId
 from seiche.plan.algebra import Keyed, Plan, Recompute, follows_clock, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut
+from seiche.query import relation_of
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name, reserved_name
 from seiche.session.names import CatalogNames
@@ -30,6 +32,7 @@ from seiche.session.rename import internal_name
 from seiche.session.view_options import ViewOptions, read_options
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_query
+from seiche.sql.single_rows import refuse_many_rows
 from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
 from seiche.stream.backfill.protocol import Backfill
 from seiche.stream.backfill.stages import stages
@@ -53,7 +56,7 @@ class ViewDefinitions:
             return f'relation "{name}" already exists, skipping'
         names = CatalogNames(self._database.catalog, self._variables.search_path)
         bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=0, strict=True))
-        shown = _named(statement.columns, bound.columns)
+        shown = _named(statement.columns, bound.columns, twice=True)
         columns = tuple(Column(name_, column.type) for name_, column in zip(shown, bound.columns, strict=True))
         view = self._definitions.new_object(
             ObjectKind.VIEW, schema, name, text, columns, None, {"search_path": list(self._variables.search_path)}
@@ -99,6 +102,10 @@ class ViewDefinitions:
         backfill = self._definitions.run(self.adding(view, internal, rate, options.order_of(names)))
         return backfill, None
 
+    def _key_of(self, source: str) -> Sequence[str]:
+        relation = self._database.catalog.get(ObjectId(relation_of(source))).relation
+        return relation.key if relation is not None else ()
+
     def _planned(self, statement: ast.CreateMaterializedView) -> tuple[Plan, CatalogNames, ViewOptions]:
         """The plan of a view that may be created, the names that it mentions, and its options; raises what is wrong."""
         name = statement.name.name
@@ -108,6 +115,7 @@ class ViewDefinitions:
         bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=None, strict=False))
         for column in _named(statement.columns, bound.columns):
             check_column_name(column)
+        refuse_many_rows(bound.ast, self._key_of)
         if bound.volatile:
             raise FeatureNotSupported(
                 f"function {bound.volatile[0]}() cannot be used in a materialized view",
@@ -267,15 +275,15 @@ class ViewDefinitions:
         return CatalogCommand(database, work)
 
 
-def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...]) -> tuple[str, ...]:
-    """The names of a view's columns, which must differ."""
+def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...], *, twice: bool = False) -> tuple[str, ...]:
+    """The names of a view's columns, which must differ unless they may come `twice`, as those of a query may."""
     if wanted and len(wanted) != len(columns):
         raise InvalidDefinition(
             f"{len(wanted)} column names were given for {len(columns)} columns", hint="Name each column once."
         )
     names = wanted or tuple(column.name for column in columns)
     for index, name in enumerate(names):
-        if name in names[:index]:
+        if name in names[:index] and not twice:
             raise DuplicateColumn(f'column "{name}" specified more than once', hint="Give one of them an alias.")
         if columns[index].type.kind is Kind.NULL:
             raise InvalidDefinition(f'column "{name}" has no type', hint="Cast the NULL to the type you want.")

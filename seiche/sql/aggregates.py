@@ -19,7 +19,6 @@ from seiche.sql.functions.registry import undefined
 from seiche.sql.nodes import (
     Settings,
     binary,
-    call,
     case,
     checked_cast,
     comparison,
@@ -29,6 +28,7 @@ from seiche.sql.nodes import (
     typed,
 )
 from seiche.sql.operators import decimal_quotient
+from seiche.sql.roots import decimal_root
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -262,7 +262,7 @@ def _exact_spread(node: exp.Expr, made: AggregateCall, settings: Settings, *, sa
     never_zero = Settings(settings.timezone, settings.now_ms, strict=True)
     variance = decimal_quotient(spread, binary(exp.Mul, wide, count.copy(), others), never_zero)
     if root:
-        variance = spark_cast(call(DOUBLE, "sqrt", spark_cast(variance, DOUBLE)), NUMERIC)
+        variance = decimal_root(variance)
     enough = comparison(exp.GT, count.copy(), integer(1 if sample else 0))
     return case(NUMERIC, [(enough, variance)])
 

@@ -15,9 +15,9 @@ from typing import Protocol
 from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch
-from seiche.sql import operators
 from seiche.sql.casts import convert, settle
 from seiche.sql.nodes import Settings, is_unknown, type_of, typed
+from seiche.sql.order_keys import order_key
 from seiche.sql.user_functions import Functions
 from seiche.types import BOOLEAN, Kind, SqlType
 
@@ -123,5 +123,4 @@ def sorted_by(bound: exp.Expr, node: exp.Expr) -> exp.Expr:
     desc = bool(node.args.get("desc")) if isinstance(node, exp.Ordered) else False
     explicit = node.args.get("nulls_first") if isinstance(node, exp.Ordered) else None
     first = desc if explicit is None else bool(explicit)
-    key = operators.sort_key(bound)
-    return typed(exp.Ordered(this=key, desc=desc, nulls_first=first), type_of(bound))
+    return typed(exp.Ordered(this=order_key(bound), desc=desc, nulls_first=first), type_of(bound))

@@ -8,6 +8,7 @@ All three cast through one table of renderings, so the same conversion means the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import IntEnum
 
 from sqlglot import exp
@@ -143,6 +144,7 @@ def assign(node: exp.Expr, target: SqlType, column: str, settings: Settings) -> 
     if not _becomes(node, target.bare, Context.ASSIGNMENT):
         raise DatatypeMismatch(
             f'column "{column}" is of type {target.bare} but expression is of type {source}',
+            detail=f'Storing it would cast it: cannot cast type "{source}" to "{target.bare}" in Assign context.',
             hint="You will need to rewrite or cast the expression.",
         )
     return lengths.stored(convert(node, target.bare, settings), target)
@@ -153,7 +155,14 @@ def cast(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
     source = type_of(node)
     if not _becomes(node, target.bare, Context.EXPLICIT):
         raise DatatypeMismatch(f"cannot cast type {source} to {target.bare}")
+    if target.bare == NUMERIC and source.kind is Kind.NUMERIC and not _fits_free(source):
+        return typed(exp.Paren(this=node), replace(source, declared=False))  # a numeric without limits loses nothing
     return lengths.cut(convert(node, target.bare, settings), target)
+
+
+def _fits_free(type_: SqlType) -> bool:
+    """Whether the decimal behind a numeric without a precision holds all values of this one."""
+    return type_.scale <= NUMERIC.scale and type_.precision - type_.scale <= NUMERIC.precision - NUMERIC.scale
 
 
 def settle(node: exp.Expr, settings: Settings) -> exp.Expr:
@@ -212,6 +221,11 @@ def _wider(left: SqlType, right: SqlType) -> SqlType | None:
     if left.kind is Kind.MAP and right.kind is Kind.MAP:
         wider = [_wider(a, b) for (_, a), (_, b) in zip(left.fields, right.fields, strict=True)]
         return map_of(wider[0], wider[1]) if wider[0] is not None and wider[1] is not None else None
+    if left.kind is Kind.STRUCT and right.kind is Kind.STRUCT and len(left.fields) == len(right.fields):
+        parts = [_wider(a, b) for (_, a), (_, b) in zip(left.fields, right.fields, strict=True)]
+        names = [name for name, _ in left.fields]
+        known = [(name, part) for name, part in zip(names, parts, strict=True) if part is not None]
+        return struct_of(*known) if len(known) == len(parts) else None
     if castable(left, right, Context.IMPLICIT):
         return right
     if castable(right, left, Context.IMPLICIT):
@@ -409,8 +423,10 @@ def _from_text(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
             return case(target, [(prefixed, decoded)], call(target, "encode", node, text("UTF-8")))
         case Kind.INTERVAL:
             return readings.interval(node, settings)
-        case Kind.ARRAY if target.element is not None and target.element.kind not in (Kind.ARRAY, Kind.STRUCT):
-            items = readings.array_items(node, settings)
+        case Kind.ARRAY if target.element is not None and _levels(target)[1].kind is not Kind.STRUCT:
+            levels, _ = _levels(target)
+            nested = levels > 1
+            items = readings.nested_items(node, levels, settings) if nested else readings.array_items(node, settings)
             item = convert(variable("x", VARCHAR), target.element, settings)
             return items if target.element == VARCHAR else transform(items, "x", item, target)
         case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
@@ -421,6 +437,14 @@ def _from_text(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
             )
         case _:
             return checked_cast(node, target, settings)
+
+
+def _levels(type_: SqlType) -> tuple[int, SqlType]:
+    """How many arrays are inside each other, and what the innermost holds."""
+    levels = 0
+    while type_.element is not None:
+        levels, type_ = levels + 1, type_.element
+    return levels, type_
 
 
 def _one_of(node: exp.Expr, *words: str) -> exp.Expr:

@@ -37,6 +37,7 @@ from seiche.sql.nodes import (
     disjunction,
     equal,
     field,
+    guarded,
     integer,
     is_null,
     lambda_,
@@ -213,7 +214,10 @@ def _jsonb_object_agg(made: AggregateCall, settings: Settings) -> exp.Expr:
     shown = typed(exp.Coalesce(this=as_json(value, settings), expressions=[text("null")]), VARCHAR)
     pair = struct_of(("k", VARCHAR), ("m", VARCHAR))
     member = call(VARCHAR, "concat", quoted(to_text(key.copy(), settings)), text(":"), shown)
-    both = call(pair, "named_struct", text("k"), to_text(key, settings), text("m"), member)
+    name = to_text(key.copy(), settings)
+    if settings.strict:
+        name = guarded(name, is_null(key), "field name must not be null", settings)
+    both = call(pair, "named_struct", text("k"), name, text("m"), member)
     members = variable("members", array_of(pair))
     keys = call(array_of(VARCHAR), "transform", members.copy(), lambda_(_of("y", "k"), "y"))
     rest = call(array_of(VARCHAR), "slice", keys, exp.Add(this=exp.column("i"), expression=integer(2)),

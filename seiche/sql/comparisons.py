@@ -25,6 +25,7 @@ from seiche.sql.nodes import (
     type_of,
     typed,
 )
+from seiche.sql.single_rows import SCALAR
 from seiche.types import BOOLEAN, VARCHAR, Kind, array_of
 
 
@@ -172,7 +173,9 @@ def scalar(binder: Binder, node: exp.Expr) -> exp.Expr:
     bound, columns = binder.surroundings.subquery(inner)
     if len(columns) != 1:
         raise SyntaxError_("subquery must return only one column")
-    return typed(exp.Subquery(this=bound), columns[0][1])
+    value = typed(exp.Subquery(this=bound), columns[0][1])
+    value.meta[SCALAR] = True
+    return value
 
 
 def is_test(binder: Binder, node: exp.Expr) -> exp.Expr:

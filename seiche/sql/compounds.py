@@ -109,6 +109,8 @@ def member(binder: Binder, node: exp.Dot) -> exp.Expr:
         return binder.bind(node.expression)
     inner = binder.bind(node.this)
     type_ = type_of(inner)
+    if isinstance(node.expression, exp.Star) and type_.kind is Kind.STRUCT:  # as an argument it is the row itself
+        return inner
     name = node.expression.name
     for field_name, field_type in type_.fields:
         if field_name == name:

@@ -8,7 +8,7 @@ call by its name, and an interval stays the text between its quotes, so that bin
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.risingwave import RisingWave
@@ -84,6 +84,16 @@ class Seiche(RisingWave):
                 order.set("session_gap", exp.Interval(this=gap) if is_text else gap)
             return partition, order
 
+        def _parse_version(self) -> exp.Version | None:
+            """`FOR SYSTEM_TIME AS OF now() - '5' SECOND`: the unit may follow the text without the word INTERVAL."""
+            version = super()._parse_version()
+            moved = version.expression if version is not None else None
+            if isinstance(moved, exp.Add | exp.Sub) and isinstance(moved.expression, exp.Literal):
+                if self._curr and self._curr.text.upper().rstrip("S") in _UNITS:
+                    self._advance()
+                    moved.set("expression", exp.Interval(this=moved.expression, unit=exp.var(self._prev.text.upper())))
+            return version
+
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
             """`|x| x + 1`, RisingWave's way to write a function of one element."""
             if not self._match(TokenType.PIPE):
@@ -92,6 +102,19 @@ class Seiche(RisingWave):
             if not self._match(TokenType.PIPE):
                 self.raise_error("Expected | after the names")
             return exp.Lambda(this=self._parse_disjunction(), expressions=names)
+
+        def _parse_function(self, *given: Any, **named: Any) -> exp.Expr | None:
+            """`aggregate:f(x)`, RisingWave's way to call a function of an array with the values of a group."""
+            word = self._curr is not None and self._curr.text.lower() == "aggregate"
+            if not word or self._next is None or self._next.token_type is not TokenType.COLON:
+                return super()._parse_function(*given, **named)
+            self._advance(2)
+            made = super()._parse_function(*given, **named)
+            if not isinstance(made, exp.Anonymous):
+                self.raise_error("Expected a function after aggregate:")
+                return made
+            made.set("expressions", [exp.Anonymous(this="array_agg", expressions=made.expressions)])
+            return made
 
         def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
             """`IS UNKNOWN` is `IS NULL` for truth values only, so the word is kept."""

@@ -11,7 +11,17 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported, SyntaxError_
-from seiche.sql import aggregate_calls, choices, comparisons, compounds, invocations, operators, patterns, windows
+from seiche.sql import (
+    aggregate_calls,
+    choices,
+    comparisons,
+    compounds,
+    invocations,
+    operators,
+    patterns,
+    user_aggregates,
+    windows,
+)
 from seiche.sql.binder import QUERY, Binder, Clause, Surroundings, Usage
 from seiche.sql.calls import call_of
 from seiche.sql.casts import cast, convert
@@ -37,7 +47,7 @@ from seiche.sql.nodes import (
 from seiche.sql.parameters import PARAMETER
 from seiche.sql.user_functions import Functions
 from seiche.sql.written_types import sql_type
-from seiche.types import BIGINT, INTEGER, NULL, TIMESTAMPTZ, Kind
+from seiche.types import BIGINT, INTEGER, NULL, TIMESTAMPTZ, Kind, SqlType
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _BITS = {
@@ -92,6 +102,8 @@ def _null(binder: Binder, node: exp.Expr) -> exp.Expr:
 
 
 def _column(binder: Binder, node: exp.Column) -> exp.Expr:
+    if node.name == "user" and not node.table and not node.this.args.get("quoted"):
+        return text(binder.settings.user)  # the word is a function's; a column of that name has to be quoted
     return binder.surroundings.column(node)
 
 
@@ -202,9 +214,23 @@ def _cast(binder: Binder, node: exp.Cast) -> exp.Expr:
         return array_literal([], target)
     if isinstance(node.this, exp.Anonymous) and str(node.this.this) == "map_of_pairs" and not node.this.expressions:
         return maps.empty(target)
+    if isinstance(node.this, exp.Array) and target.element is not None:
+        if not any(isinstance(item, QUERY) for item in node.this.expressions):
+            return _array_of_casts(binder, node.this, target, target.element)
     if isinstance(node.this, exp.IntDiv):  # sqlglot's reading of div(a, b)
         return invoke("div", [binder.bind(node.this.this), binder.bind(node.this.expression)], binder.settings)
     return cast(binder.bind(node.this), target, binder.settings)
+
+
+def _array_of_casts(binder: Binder, node: exp.Array, target: SqlType, element: SqlType) -> exp.Expr:
+    """`ARRAY[a, b]::type[]` casts each element, which need not have a common type before."""
+    items = [
+        _array_of_casts(binder, item, element, element.element)
+        if isinstance(item, exp.Array) and element.element is not None
+        else cast(binder.bind(item), element, binder.settings)
+        for item in node.expressions
+    ]
+    return array_literal(items, target.bare)
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
@@ -282,7 +308,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.JSONBContains: compounds.has_key,
     exp.JSONBContainsAnyTopKeys: compounds.has_keys,
     exp.JSONBContainsAllTopKeys: compounds.has_keys,
-    exp.Filter: aggregate_calls.filtered,
+    exp.Filter: user_aggregates.filtered,
     exp.WithinGroup: aggregate_calls.within_group,
     exp.Window: windows.windowed,
 }

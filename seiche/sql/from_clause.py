@@ -29,9 +29,12 @@ from seiche.sql.bound import (
 from seiche.sql.calls import call_of
 from seiche.sql.casts import common_type, convert, settle
 from seiche.sql.functions import is_function
+from seiche.sql.gap_fill import gap_fill_query
 from seiche.sql.nodes import boolean, conjunction, equal, type_of, typed
 from seiche.sql.operators import comparable
 from seiche.sql.scopes import Entry, RangeVariable, Scope
+from seiche.sql.series import refuse_endless
+from seiche.sql.time_travel import past_source
 from seiche.sql.values import values
 from seiche.types import Kind
 
@@ -199,7 +202,10 @@ def _relation(
         binding.usage.references.append((relation.id, node))
     name = alias.name if alias is not None and alias.name else node.name
     schema = None if alias is not None else node.db or "public"
-    as_of_now = _is_as_of_now(node, expanded=relation.view is not None)
+    past = _past(node)
+    as_of_now = past is None and _is_as_of_now(node, expanded=relation.view is not None)
+    if past is not None and (relation.id is None or relation.view is not None):
+        raise FeatureNotSupported("only a table or a materialized view can be read as of an earlier time")
     if relation.view is not None:
         return _view(binding, relation, name, alias, scope, schema)
     if relation.id is not None:
@@ -214,10 +220,20 @@ def _relation(
         for c in relation.columns
     )
     scope.add(RangeVariable(name, ref, entries, schema))
-    made = named_table(relation.source, ref)
+    source = relation.source if past is None else past_source(relation.source, past, binding.settings)
+    made = named_table(source, ref)
     if as_of_now:
         made.meta[AS_OF_NOW] = True
     return made
+
+
+def _past(node: exp.Table) -> exp.Version | None:
+    """The version that a table is read as of, unless that is PROCTIME()."""
+    version = node.args.get("version")
+    if not isinstance(version, exp.Version):
+        return None
+    found = call_of(version.expression) if isinstance(version.expression, exp.Expr) else None
+    return None if found is not None and found[0] == "proctime" else version
 
 
 def _is_as_of_now(node: exp.Table, *, expanded: bool) -> bool:
@@ -225,13 +241,8 @@ def _is_as_of_now(node: exp.Table, *, expanded: bool) -> bool:
     version = node.args.get("version")
     if version is None:
         return False
-    found = call_of(version.expression) if isinstance(version.expression, exp.Expr) else None
-    if found is None or found[0] != "proctime":
-        raise FeatureNotSupported(
-            "a table can only be read as of PROCTIME()", hint="Write FOR SYSTEM_TIME AS OF PROCTIME()."
-        )
-    if expanded:
-        raise FeatureNotSupported("only a table or a materialized view can be read as of PROCTIME()")
+    if expanded or _past(node) is not None:
+        raise FeatureNotSupported("only a table or a materialized view can be read as of an earlier time")
     if not isinstance(node.parent, exp.Join):
         raise SyntaxError_("FOR SYSTEM_TIME AS OF PROCTIME() belongs to the right side of a join")
     return True
@@ -315,11 +326,14 @@ def _function(
     name, arguments = found
     if name in ("tumble", "hop"):
         return _time_window(binding, name, arguments, alias, scope, tables_)
+    if name == "gap_fill":
+        return _gap_fill(binding, arguments, alias, scope, tables_)
     inside = Scope(scope.bind_subquery, parent=scope)
     binder = binding.expressions(inside, Clause.FROM)
     if is_function(name) or name in ("now", "current_date"):
         made = tables.single_row(settle(binder.bind(node), binding.settings))
     else:
+        refuse_endless(name, arguments)
         made = tables.table_function(name, [binder.bind(a) for a in arguments], binding.settings, ordinality=ordinality)
     shown = alias.name if alias is not None and alias.name else name
     ref = binding.ref(shown)
@@ -381,6 +395,27 @@ def _time_window(
     entries += [Entry("window_start", moment), Entry("window_end", tables.window_end(moment.copy(), size))]
     scope.add(RangeVariable(shown, ref, tuple(entries)))
     return derived_table(select, ref)
+
+
+def _gap_fill(
+    binding: Binding,
+    arguments: Sequence[exp.Expr],
+    alias: exp.Expr | None,
+    scope: Scope,
+    tables_: Mapping[str, CommonTable],
+) -> exp.Expr:
+    """GAP_FILL: bound once for the columns of its table, and then as the query that it stands for."""
+    source = arguments[0] if arguments else None
+    if isinstance(source, exp.Column):
+        source = exp.Table(this=source.this, db=source.args.get("table"))
+    if not isinstance(source, exp.Table | exp.Subquery):
+        raise SyntaxError_("the first argument of gap_fill must be a table")
+    known, seen = Scope(scope.bind_subquery), len(binding.usage.references)
+    _table(binding, source.copy(), known, tables_)
+    del binding.usage.references[seen:]  # they are found again below, in the nodes of the query itself
+    columns = {entry.name: type_of(entry.node) for entry in known.entries if not entry.hidden}
+    bound = binding.settled(binding.query(gap_fill_query(source, columns, arguments[1:]), None, tables_))
+    return _derived_table(binding, bound, alias, scope, source.alias_or_name, lateral=False)
 
 
 def _column_names(alias: exp.Expr | None) -> list[str]:

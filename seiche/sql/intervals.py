@@ -122,6 +122,11 @@ def arithmetic(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings)
 
 
 def _sum(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    first, second = interval_constant(left), interval_constant(right)
+    if first is not None and second is not None:
+        sign = 1 if kind is exp.Add else -1
+        months, days, micros = (a + sign * b for a, b in zip(first, second, strict=True))
+        return interval_literal(months, days, micros)
     made = build(
         binary(kind, INTEGER, months_of(left), months_of(right)),
         binary(kind, INTEGER, days_of(left), days_of(right)),
@@ -175,7 +180,7 @@ def _fractional(node: exp.Expr, number: exp.Expr, scale: Callable[[exp.Expr], ex
         binary(exp.Sub, DOUBLE, spare.copy(), spark_cast(spare.copy(), INTEGER)),
     )
     # Six digits, so that 0.1 of a month is three days and no stray microseconds.
-    seconds = call(DOUBLE, "round", binary(exp.Mul, DOUBLE, rest, integer(86_400)), integer(6))
+    seconds = call(DOUBLE, "bround", binary(exp.Mul, DOUBLE, rest, integer(86_400)), integer(6))
     micros = scale(spark_cast(micros_in(node), DOUBLE))
     total = binary(exp.Add, DOUBLE, micros, binary(exp.Mul, DOUBLE, seconds, integer(1_000_000)))
     made = build(whole_months, whole_days, spark_cast(call(DOUBLE, "rint", total), BIGINT))

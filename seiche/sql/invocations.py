@@ -15,6 +15,7 @@ from seiche.sql.collecting import ORDERED
 from seiche.sql.functions import invoke, is_function, temporal, undefined
 from seiche.sql.literals import now_literal
 from seiche.sql.nodes import call, case, conjunction, integer, is_null, negation, text, type_of, typed
+from seiche.sql.user_aggregates import aggregated, user_aggregate
 from seiche.sql.user_functions import MAX_DEPTH, UserFunction, body_of, parameter_names
 from seiche.sql.windows import OFFSET, RANKING
 from seiche.sql.written_types import CAST_NAMES
@@ -43,6 +44,8 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         case "extract":
             return temporal.extract(temporal.unit_of(arguments[0].name), binder.bind(arguments[1]), binder.settings)
         case "now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "clock_timestamp":
+            if arguments and name != "current_timestamp":
+                raise undefined(name, [binder.bind(argument) for argument in arguments], [name])
             return _now(binder)
         case "proctime":
             return _now(binder, PROCTIME)
@@ -53,7 +56,7 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         case "localtime" | "current_time":
             return convert(_now(binder), TIME, binder.settings)
         case "current_user" | "session_user" | "user":
-            return text("root")
+            return text(binder.settings.user)
         case "if":
             return binder.bind(
                 exp.Case(
@@ -75,6 +78,8 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         raise GroupingError(f"window function {name} requires an OVER clause")
     if not is_function(name) and name in CAST_NAMES and len(arguments) == 1:
         return cast(binder.bind(arguments[0]), CAST_NAMES[name], binder.settings)
+    if not is_function(name) and (own := user_aggregate(binder, name)) is not None:
+        return aggregated(binder, own, arguments)
     bound = [binder.bind(argument) for argument in arguments]
     if not is_function(name):
         written = binder.functions.function(name) if binder.functions is not None else None

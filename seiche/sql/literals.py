@@ -152,7 +152,12 @@ def _numeric(value: str, type_: SqlType | None) -> exp.Expr:
         raise NumericOutOfRange(
             f'value "{value}" is out of range for type numeric', detail="At most 38 digits can be kept."
         )
-    return decimal_literal(number, type_ or numeric(max(1, whole + scale), scale, declared=True))
+    made = type_ or numeric(max(1, whole + scale), scale, declared=True)
+    if number and -number.adjusted() > MAX_PRECISION:
+        raise NumericOutOfRange(
+            f'value "{value}" is out of range for type numeric', detail="It has more than 38 digits behind the point."
+        )
+    return decimal_literal(number, made)
 
 
 def numeric_limit(precision: int, scale: int) -> str:
@@ -169,7 +174,7 @@ def _rounded(number: Decimal, scale: int) -> Decimal:
 def decimal_literal(number: Decimal, type_: SqlType) -> exp.Expr:
     limit = Decimal(10) ** (type_.precision - type_.scale)
     # Rounding may carry a number over the limit, and asks for no more digits than the type has.
-    if abs(number) >= limit or abs(_rounded(number, type_.scale)) >= limit:
+    if number.copy_abs() >= limit or _rounded(number, type_.scale).copy_abs() >= limit:
         raise NumericOutOfRange("numeric field overflow", detail=numeric_limit(type_.precision, type_.scale))
     return spark_cast(exp.Literal.string(f"{number:f}"), type_)
 

@@ -49,7 +49,7 @@ def compute_apart(
 
 def _arguments(root: exp.Expr) -> Iterator[exp.Expr]:
     for call in own_nodes(root):
-        if is_aggregate_node(call) and isinstance(call, exp.AggFunc):
+        if is_aggregate_node(call) and isinstance(call, exp.AggFunc | exp.Anonymous):
             yield from _inside(call)
 
 

@@ -32,7 +32,7 @@ class Settings:
     `now_ms` is the statement's time; None keeps `seiche_now()` in the query, for a view that is evaluated later.
     `strict` raises at run time where PostgreSQL raises; otherwise such an expression is NULL. `parameters` are those
     of the statement, None where it may have none. `user` asks, and `schema` is the first one of the search path that
-    exists.
+    exists. `past` lets relations be read as of an earlier time.
     """
 
     timezone: str = "UTC"
@@ -41,6 +41,7 @@ class Settings:
     parameters: Parameters | None = _field(default=None, compare=False)
     user: str = "root"
     schema: str | None = "public"
+    past: bool = False
 
 
 def typed(node: N, type_: SqlType) -> N:

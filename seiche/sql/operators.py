@@ -34,6 +34,7 @@ from seiche.sql.nodes import (
     type_of,
     typed,
 )
+from seiche.sql.order_keys import order_key
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -299,6 +300,8 @@ def compare(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr, settings: S
     left, right = comparable(COMPARISONS[kind], left, right, settings)
     if kind is exp.NullSafeNEQ:
         return negation(comparison(exp.NullSafeEQ, left, right))
+    if kind in (exp.LT, exp.LTE, exp.GT, exp.GTE) and type_of(left).kind in (Kind.ARRAY, Kind.STRUCT):
+        left, right = order_key(left), order_key(right)
     return comparison(kind, left, right)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.errors import InvalidParameter, NumericOutOfRange, SyntaxError_
+from seiche.errors import FeatureNotSupported, InvalidParameter, NumericOutOfRange, SyntaxError_
 from seiche.sql.binder import Binder, Clause, sorted_by
 from seiche.sql.binding import Binding
 from seiche.sql.bound import Bound, OutputColumn, aliased, derived_table, unique
 from seiche.sql.casts import convert, settle
 from seiche.sql.nodes import equal, integer, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
+from seiche.sql.order_keys import order_key
 from seiche.sql.scopes import Entry, Scope
 from seiche.sql.select_list import ordinal, output_at
 from seiche.types import BIGINT, INTEGER, VARCHAR, Kind
@@ -78,6 +79,12 @@ def ordered_output(binding: Binding, bound: Bound, node: exp.Expr) -> Bound:
             if position is not None:
                 target = output_at(bound.columns, position, "ORDER BY")
                 keys.append(sorted_by(typed(exp.column(target.alias, quoted=True), target.type), item))
+            elif isinstance(node, exp.SetOperation) and not _is_output(item.this):
+                raise FeatureNotSupported(
+                    "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+                    detail="Only result column names can be used, not expressions or functions.",
+                    hint="Add the expression to every SELECT, or move the set operation into a FROM clause.",
+                )
             else:
                 keys.append(binder.ordered(item))
         bound.ast.set("order", exp.Order(expressions=keys))
@@ -154,7 +161,7 @@ def distinct_on(
     ]
     partition = [spelled(sort_key(item)) for item in wanted]
     for key in keys[: len(wanted)]:
-        if not any(sort_key(item) == key.this for item in wanted):
+        if not any(order_key(item) == key.this for item in wanted):
             raise SyntaxError_("SELECT DISTINCT ON expressions must match initial ORDER BY expressions")
     ordering = [spelled(key) for key in keys] or [exp.Ordered(this=exp.Null(), desc=False, nulls_first=False)]
     number = exp.Window(
@@ -174,7 +181,7 @@ def distinct_on(
             outer_keys.append(key.copy())
             continue
         alias = unique("sort_key", taken)
-        extra.append(aliased(key.this.copy(), alias))
+        extra.append(aliased(spelled(key.this), alias))
         moved = key.copy()
         moved.set("this", typed(exp.column(alias, table=ref, quoted=True), type_of(key)))
         outer_keys.append(moved)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, SyntaxError_
+from seiche.errors import FeatureNotSupported, SeicheError, SyntaxError_
 from seiche.sql.binder import Clause
 from seiche.sql.binding import Binding, CommonTable, common_tables
 from seiche.sql.bound import Bound, Names, aliased, derived_table, has_tail
@@ -20,6 +20,7 @@ from seiche.sql.equal_intervals import distinct_by_length, group_by_length, has_
 from seiche.sql.from_clause import bind_from
 from seiche.sql.group_by import bind_group, check_grouping
 from seiche.sql.mixed_aggregates import compute_apart
+from seiche.sql.nearer import use_nearer
 from seiche.sql.nodes import Settings, typed
 from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
 from seiche.sql.scopes import Scope
@@ -78,7 +79,12 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
         scope.windows[window.name] = window
     node = exploded(binding, node, select, scope)
     if (where := node.args.get("where")) is not None:
-        select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where.this, "WHERE")))
+        try:
+            condition = binding.expressions(scope, Clause.WHERE).condition(where.this, "WHERE")
+        except SeicheError:
+            select_items(binding, node.expressions, scope)  # whose mistakes PostgreSQL tells first
+            raise
+        select.set("where", exp.Where(this=condition))
     projections, columns = select_items(binding, node.expressions, scope)
     groups = bind_group(binding, node, select, scope, projections, columns)
     having = node.args.get("having")
@@ -91,6 +97,7 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
     check_grouping(select, scope, groups, keys, having is not None)
     group_by_length(select, keys)
     if outer is not None:
+        use_nearer(select, scope.refs)
         compute_apart(select, keys, scope.refs, binding.ref)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:

@@ -1,7 +1,7 @@
 r"""Text that is only known at run time, read as PostgreSQL reads it: `'{1,2}'` as an array, `'1 day'` as an interval.
 
-Constants are `sql/literals.py`'s business. An array has one dimension here; an interval has units written out and
-whole numbers of years, months, weeks and days.
+Constants are `sql/literals.py`'s business. An interval has units written out and whole numbers of years, months, weeks
+and days here.
 """
 
 from __future__ import annotations
@@ -53,6 +53,25 @@ def array_items(node: exp.Expr, settings: Settings) -> exp.Expr:
     listed = call(array_of(VARCHAR), "transform", present, lambda_(item, "x"))
     malformed = negation(call(BOOLEAN, "rlike", node, text(_ARRAY)))
     return guarded(listed, malformed, "malformed array literal", settings)
+
+
+def nested_items(node: exp.Expr, levels: int, settings: Settings) -> exp.Expr:
+    """The texts of the arrays that an array's text holds, `levels` being how many there are inside each other."""
+    inside = call(VARCHAR, "trim", node.copy())
+    inside = call(VARCHAR, "substr", inside, integer(2), _length_less(inside, 2))
+    items = call(array_of(VARCHAR), "regexp_extract_all", inside, text(f"(?is){_nested(levels - 1)}|null"), integer(0))
+    known = exp.NEQ(this=call(VARCHAR, "lower", variable("x", VARCHAR)), expression=text("null"))
+    item = case(VARCHAR, [(known, variable("x", VARCHAR))])
+    listed = call(array_of(VARCHAR), "transform", items, lambda_(item, "x"))
+    malformed = negation(call(BOOLEAN, "rlike", node, text(rf"(?is)^\s*{_nested(levels)}\s*$")))
+    return guarded(listed, malformed, "malformed array literal", settings)
+
+
+def _nested(levels: int) -> str:
+    """The pattern of an array's text; commas are not counted. No text fits it in two ways, so that it is quick."""
+    if levels == 1:
+        return rf"\{{(?:{_QUOTED}|{_BARE}+|,)*\}}"
+    return rf"\{{(?:{_nested(levels - 1)}|null|[,\s])*\}}"
 
 
 def _without_escapes(node: exp.Expr) -> exp.Expr:

@@ -23,6 +23,7 @@ FAMILIES = {
     "patterns": "Regular expressions",
     "bytea": "Bytes",
     "maths": "Numbers",
+    "gamma": "Numbers",
     "angles": "Trigonometry in degrees",
     "numerals": "Numbers as text",
     "temporal": "Dates and times",

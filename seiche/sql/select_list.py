@@ -13,16 +13,18 @@ from seiche.errors import (
     FeatureNotSupported,
     SyntaxError_,
     UndefinedColumn,
+    UserError,
 )
 from seiche.sql import tables
 from seiche.sql.aggregates import is_aggregate
-from seiche.sql.binder import Clause
+from seiche.sql.binder import Binder, Clause
 from seiche.sql.binding import Binding
 from seiche.sql.bound import OutputColumn, aliased, derived_table, lateral_table, unique
 from seiche.sql.calls import call_of, own_nodes
 from seiche.sql.nodes import type_of, typed
 from seiche.sql.output_names import output_name
 from seiche.sql.scopes import Entry, RangeVariable, Scope
+from seiche.sql.series import refuse_endless
 from seiche.types import Kind
 
 
@@ -43,7 +45,7 @@ def select_items(
             case exp.Dot() if isinstance(node.expression, exp.Star):
                 named += _fields(binding, binder.bind(node.this))
             case _:
-                named.append((output_name(node), binder.bind(node)))
+                named.append((output_name(node), _item(binder, node)))
     taken: set[str] = set()
     projections: list[exp.Expr] = []
     columns: list[OutputColumn] = []
@@ -52,6 +54,16 @@ def select_items(
         projections.append(aliased(bound, alias))
         columns.append(OutputColumn(name, alias, type_of(bound)))
     return projections, columns
+
+
+def _item(binder: Binder, node: exp.Expr) -> exp.Expr:
+    try:
+        return binder.bind(node)
+    except UserError as error:
+        if error.detail is None:
+            inner = node.this if isinstance(node, exp.Alias) else node
+            error.detail = f"Failed to bind expression: {inner.sql('risingwave', normalize_functions='lower')}."
+        raise
 
 
 def _starred(star: exp.Star, entries: Sequence[Entry], scope: Scope) -> list[tuple[str, exp.Expr]]:
@@ -122,6 +134,7 @@ def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scop
     for part in chosen:
         call = call_of(part)
         assert call is not None
+        refuse_endless(*call)
         bound = [binder.bind(argument) for argument in call[1]]
         arrays.append(tables.table_function(call[0], bound, binding.settings, ordinality=False).exploded)
     made = tables.single(arrays[0]) if len(arrays) == 1 else tables.zipped(arrays)

@@ -190,7 +190,8 @@ class FunctionParameter:
 
 @dataclass(frozen=True, slots=True)
 class CreateFunction:
-    """A function. `strict` gives NULL for any NULL argument; a `volatile` one may answer otherwise each time."""
+    """A function, or an aggregate. A `strict` one gives NULL for any NULL argument; a `volatile` one may answer
+    otherwise each time."""
 
     name: ObjectName
     parameters: tuple[FunctionParameter, ...]
@@ -201,6 +202,7 @@ class CreateFunction:
     strict: bool = False
     language: str = "sql"
     volatile: bool = False
+    aggregate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,10 +324,13 @@ class AlterOwner:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
+    """Functions are told apart: an `aggregate` is dropped by its own word."""
+
     kind: ObjectKind
     names: tuple[ObjectName, ...]
     if_exists: bool = False
     cascade: bool = False
+    aggregate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

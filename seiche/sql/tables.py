@@ -13,28 +13,22 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from seiche.errors import InvalidParameter, SyntaxError_
-from seiche.sql import intervals
-from seiche.sql.casts import common_type, convert, micros_of, settle
+from seiche.sql.casts import convert, settle
 from seiche.sql.functions import jsonpath, patterns
 from seiche.sql.functions.arrays import element_type
 from seiche.sql.functions.jsonb import variant
 from seiche.sql.functions.registry import invoke, undefined
 from seiche.sql.functions.strings import string_to_array
 from seiche.sql.functions.temporal import window_start
-from seiche.sql.literals import MICROS_PER_DAY, interval_constant, interval_literal
+from seiche.sql.literals import MICROS_PER_DAY, interval_constant
 from seiche.sql.nodes import (
     Settings,
     bigint,
-    binary,
     call,
     case,
-    comparison,
-    conjunction,
-    disjunction,
     field,
     guarded,
     integer,
-    lambda_,
     negation,
     spark_cast,
     text,
@@ -43,8 +37,8 @@ from seiche.sql.nodes import (
     typed,
     variable,
 )
-from seiche.sql.operators import arithmetic
 from seiche.sql.scopes import Entry
+from seiche.sql.series import constant_series, series
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -52,12 +46,10 @@ from seiche.types import (
     INTERVAL,
     JSONB,
     TIMESTAMP,
-    TIMESTAMPTZ,
     VARCHAR,
     Kind,
     SqlType,
     array_of,
-    numeric,
     struct_of,
 )
 
@@ -77,7 +69,7 @@ def table_function(name: str, arguments: list[exp.Expr], settings: Settings, *, 
     """The rows of a function in FROM; a function of one value gives one row."""
     match name:
         case "generate_series" | "range":
-            made = TableFunction(_series(name, arguments, settings), (("", ""),), _constant_series(name, arguments))
+            made = TableFunction(series(name, arguments, settings), (("", ""),), constant_series(name, arguments))
         case "unnest":
             made = _unnest(arguments, settings)
         case "_pg_expandarray":  # of information_schema: the elements with their places
@@ -147,32 +139,6 @@ def _item(value: exp.Expr, type_: SqlType) -> exp.Expr:
     return typed(exp.Alias(this=value, alias=exp.to_identifier(ITEM, quoted=True)), type_)
 
 
-def _constant_series(name: str, arguments: list[exp.Expr]) -> tuple[int, int, int] | None:
-    """The bounds of a series of integers that are written down."""
-    if not all(type_of(argument).is_integer for argument in arguments):
-        return None
-    values = [_written_integer(argument) for argument in arguments]
-    if len(values) == 2:
-        values.append(1)
-    if len(values) != 3 or None in values or values[2] == 0:
-        return None
-    start, stop, step = (int(value) for value in values if value is not None)
-    return start, stop - (1 if name == "range" else 0), step
-
-
-def _written_integer(node: exp.Expr) -> int | None:
-    match node:
-        case exp.Paren() | exp.Cast():
-            return _written_integer(node.this)
-        case exp.Neg():
-            inner = _written_integer(node.this)
-            return None if inner is None else -inner
-        case exp.Literal(is_string=False) if str(node.this).isdigit():
-            return int(node.this)
-        case _:
-            return None
-
-
 def _numbered(made: TableFunction) -> TableFunction:
     """WITH ORDINALITY: the items counted from one."""
     item_type = element_type(made.exploded)
@@ -196,40 +162,6 @@ def _numbered(made: TableFunction) -> TableFunction:
     return TableFunction(counted, (*fields, ("ordinality", "ordinality")))
 
 
-def _series(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr:
-    if len(arguments) not in (2, 3):
-        raise undefined(name, arguments)
-    if type_of(arguments[0]).kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ) or type_of(arguments[1]).kind in (
-        Kind.DATE,
-        Kind.TIMESTAMP,
-        Kind.TIMESTAMPTZ,
-    ):
-        return _time_series(name, arguments, settings)
-    type_ = common_type([INTEGER, *(type_of(a) for a in arguments)], name)
-    if not type_.is_integer and type_.kind is not Kind.NUMERIC:
-        raise undefined(name, arguments)
-    if type_.kind is Kind.NUMERIC:
-        return _numeric_series(arguments, type_, settings)
-    if len(arguments) == 3 and _written_integer(arguments[2]) == 0:
-        raise InvalidParameter("step size cannot equal zero")
-    start, stop, *rest = (convert(a, type_, settings) for a in arguments)
-    step = rest[0] if rest else integer(1, type_)
-    last = stop if name == "generate_series" else binary(exp.Sub, type_, stop, integer(1, type_))
-    return _guarded(start, last, step, call(array_of(type_), "sequence", start.copy(), last.copy(), step.copy()), type_)
-
-
-def _numeric_series(arguments: list[exp.Expr], type_: SqlType, settings: Settings) -> exp.Expr:
-    """Counted in whole steps, each number made from its count."""
-    start, stop, *rest = (convert(a, type_, settings) for a in arguments)
-    step = rest[0] if rest else convert(integer(1), type_, settings)
-    span = arithmetic("/", binary(exp.Sub, type_, stop, start), step, settings)
-    steps = spark_cast(call(BIGINT, "floor", span), BIGINT)
-    numbers = call(array_of(BIGINT), "sequence", bigint(0), steps)
-    times = arithmetic("*", spark_cast(variable("n", BIGINT), numeric(19, 0)), step.copy(), settings)
-    value = spark_cast(binary(exp.Add, type_, start.copy(), times), type_)
-    return _guarded(start.copy(), stop.copy(), step.copy(), transform(numbers, "n", value, array_of(type_)), type_)
-
-
 def _subscripts(arguments: list[exp.Expr], settings: Settings) -> exp.Expr:
     if len(arguments) not in (2, 3) or type_of(arguments[0]).kind is not Kind.ARRAY:
         raise undefined("generate_subscripts", arguments)
@@ -250,64 +182,6 @@ def _texts(name: str, arguments: list[exp.Expr], least: int, most: int, settings
     if not least <= len(given) <= most or any(type_of(a).kind is not Kind.VARCHAR for a in given):
         raise undefined(name, arguments)
     return given
-
-
-def _guarded(start: exp.Expr, stop: exp.Expr, step: exp.Expr, series: exp.Expr, type_: SqlType) -> exp.Expr:
-    """Empty where the step leads away from the end; Spark raises there."""
-    up = conjunction([comparison(exp.GT, step, integer(0)), comparison(exp.LTE, start, stop)])
-    down = conjunction([comparison(exp.LT, step.copy(), integer(0)), comparison(exp.GTE, start.copy(), stop.copy())])
-    return case(array_of(type_), [(disjunction([up, down]), series)])
-
-
-def _time_series(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr:
-    if len(arguments) != 3:
-        raise undefined(name, arguments)
-    zoned = any(type_of(a).kind in (Kind.DATE, Kind.TIMESTAMPTZ) for a in arguments[:2])
-    type_ = TIMESTAMPTZ if zoned else TIMESTAMP
-    start, stop = (convert(a, type_, settings) for a in arguments[:2])
-    step = convert(arguments[2], INTERVAL, settings)
-    width = interval_constant(step)
-    if width is not None and not any(width):
-        raise InvalidParameter("step size cannot equal zero")
-    if width is not None and width[0]:
-        return _calendar_series(start, stop, width, type_, settings)
-    if width is not None:
-        stride: exp.Expr = bigint(width[1] * MICROS_PER_DAY + width[2])
-    else:
-        months = comparison(exp.NEQ, intervals.months_of(step), integer(0))
-        days = binary(exp.Mul, BIGINT, spark_cast(intervals.days_of(step), BIGINT), bigint(MICROS_PER_DAY))
-        total = binary(exp.Add, BIGINT, days, intervals.micros_in(step))
-        stride = guarded(total, months, "a step in months must be a constant", settings)
-    first, last = micros_of(start), micros_of(stop)
-    moments = call(array_of(BIGINT), "sequence", first, last, stride)
-    moment = call(TIMESTAMPTZ, "timestamp_micros", variable("n", BIGINT))
-    listed = transform(moments, "n", moment if type_ == TIMESTAMPTZ else spark_cast(moment, TIMESTAMP), array_of(type_))
-    return _guarded(first.copy(), last.copy(), stride.copy(), listed, type_)
-
-
-def _calendar_series(
-    start: exp.Expr, stop: exp.Expr, width: tuple[int, int, int], type_: SqlType, settings: Settings
-) -> exp.Expr:
-    """Steps of months: each moment is made from the one before, so that the end of a month stays where it fell."""
-    months, days, micros = width
-    span = months * 30 * MICROS_PER_DAY + days * MICROS_PER_DAY + micros
-    ahead = span > 0
-    # No step is shorter than 28 days a month, so this many are enough.
-    least = max(1, abs(span) - abs(months) * 2 * MICROS_PER_DAY)
-    apart = call(BIGINT, "abs", binary(exp.Sub, BIGINT, micros_of(stop), micros_of(start)))
-    count = binary(exp.Add, BIGINT, binary(exp.IntDiv, BIGINT, apart, bigint(least)), bigint(1))
-    counted = call(array_of(BIGINT), "sequence", bigint(1), count)
-    before = call(type_, "element_at", variable("done", array_of(type_)), integer(-1))
-    following = intervals.shift(before, interval_literal(months, days, micros), settings)
-    grown = call(
-        array_of(type_), "concat", variable("done", array_of(type_)), call(array_of(type_), "array", following)
-    )
-    first = call(array_of(type_), "array", start.copy())
-    moments = call(array_of(type_), "aggregate", counted, first, lambda_(grown, "done", "n"))
-    inside = comparison(exp.LTE if ahead else exp.GTE, variable("m", type_), stop.copy())
-    kept = call(array_of(type_), "filter", moments, lambda_(inside, "m"))
-    leads = comparison(exp.LTE if ahead else exp.GTE, start.copy(), stop.copy())
-    return case(array_of(type_), [(leads, kept)])
 
 
 def _unnest(arguments: list[exp.Expr], settings: Settings) -> TableFunction:
@@ -347,7 +221,7 @@ def zipped(arrays: Sequence[exp.Expr]) -> TableFunction:
 
 SET_RETURNING = frozenset(
     (
-        "generate_series", "generate_subscripts", "unnest", "regexp_matches", "regexp_split_to_table",
+        "generate_series", "generate_subscripts", "range", "unnest", "regexp_matches", "regexp_split_to_table",
         "string_to_table", "jsonb_array_elements", "jsonb_array_elements_text", "json_array_elements",
         "json_array_elements_text",
         "jsonb_each", "jsonb_each_text", "json_each", "json_each_text", "jsonb_object_keys", "json_object_keys",

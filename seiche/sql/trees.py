@@ -19,6 +19,7 @@ from seiche.errors import FeatureNotSupported, SyntaxError_
 from seiche.sql.dialect import Seiche
 from seiche.sql.statements import RESERVED_WORDS
 from seiche.sql.tokens import CLOSING, DIALECT, OPENING, QUOTED, WORD, syntax_error
+from seiche.sql.wrapped_aggregates import joined_prefixes, unwrapped
 
 _SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
 # Words that end the clause before them, so that a clause which needs more cannot stop there.
@@ -88,6 +89,7 @@ def read_tree(text: str, tokens: Sequence[Token], into: type[exp.Expr] | None, f
         raise syntax_error(text, following)
     _refuse_leniency(text, tokens, following)
     tokens = [_as_label(token, tokens[index - 1] if index else None) for index, token in enumerate(tokens)]
+    tokens = joined_prefixes(tokens)
     parser = _TreeParser(dialect=DIALECT, error_level=ErrorLevel.IMMEDIATE)
     try:
         trees = parser.parse(list(tokens), text) if into is None else parser.parse_into(into, list(tokens), text)
@@ -106,7 +108,7 @@ def read_tree(text: str, tokens: Sequence[Token], into: type[exp.Expr] | None, f
         raise syntax_error(text, tokens[0])
     for node in tree.walk():
         _refuse_foreign(text, tokens, node)
-    folded: exp.Expr = normalize_identifiers(tree, dialect=DIALECT)
+    folded: exp.Expr = normalize_identifiers(unwrapped(tree), dialect=DIALECT)
     return folded
 
 

@@ -25,7 +25,7 @@ MAX_DEPTH = 32  # of functions that call functions
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """`parameters` have a name or None. A `strict` one gives NULL for any NULL argument."""
+    """`parameters` have a name or None. A `strict` one gives NULL for any NULL argument. An `aggregate` takes rows."""
 
     name: str
     parameters: tuple[tuple[str | None, SqlType], ...]
@@ -34,6 +34,7 @@ class UserFunction:
     strict: bool = False
     language: str = "sql"
     volatile: bool = False
+    aggregate: bool = False
 
     def spark_name(self, *, raises: bool) -> str:
         """Another name for another body, so that a replaced function is never mistaken for the new one."""

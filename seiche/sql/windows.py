@@ -16,6 +16,7 @@ from seiche.sql.functions import undefined
 from seiche.sql.literals import MICROS_PER_DAY, interval_constant
 from seiche.sql.nodes import bigint, call, is_unknown, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
+from seiche.sql.user_aggregates import aggregated, user_aggregate
 from seiche.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
 
 _MICROS = "micros"  # marks a frame bound that was an interval
@@ -79,6 +80,9 @@ def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
         return spark_cast(made, cast_to) if cast_to != type_ else made
     if name in OFFSET:
         return _offset(binder, name, [inside.bind(a) for a in arguments], over, ignore_nulls)
+    own = None if is_aggregate(name) else user_aggregate(binder, name)
+    if own is not None:
+        return _replaced(aggregated(inside, own, arguments, condition, Clause.WINDOW), over)
     if not is_aggregate(name):
         raise WrongObjectType(f"OVER specified, but {name} is not a window function nor an aggregate function")
     made = aggregate_calls.aggregate_of(inside, name, arguments, condition, (), Clause.WINDOW)

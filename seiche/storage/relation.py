@@ -31,6 +31,9 @@ from seiche.storage.versions import RelationVersion
 # A log with at most this many rows is overlaid on the driver.
 DRIVER_LOG_ROWS_MAX = 200_000
 
+# A relation with at most this many rows in its log, and none elsewhere, is read as rows of the driver.
+NEAR_ROWS_MAX = 10_000
+
 # Files with at most this many bytes, and as many rows as above, are read on the driver when a lookup needs them.
 DRIVER_FILES_BYTES_MAX = 4 * 1024 * 1024
 
@@ -70,6 +73,10 @@ class RelationReader:
     def exact(self, version: RelationVersion, predicate: str | None = None) -> DataFrame:
         """The rows alive: stored columns and `_vnode`."""
         names = [*(f"`{name}`" for name in version.schema.names), f"`{VNODE}`"]
+        near = self._near(version)
+        if near is not None:
+            frame = self.local(near, version.schema).selectExpr(*names)
+            return frame.filter(predicate) if predicate else frame
         ground, log = _ground(version)
         frames = [frame.selectExpr(*names) for frame in self._ground_frames(version, ground)]
         if log:
@@ -77,7 +84,7 @@ class RelationReader:
             if overlay is not None:
                 frames = [self._without(frame, keys, version.schema) for frame in frames]
                 frames.append(overlay.filter(f"`{OP}` = 1").selectExpr(*names))
-        if not frames:
+        if not frames:  # epochs before the first change
             return self.local(arrow_schema(version.schema).empty_table(), version.schema).selectExpr(*names)
         return _union([frame.filter(predicate) if predicate else frame for frame in frames])
 
@@ -203,6 +210,25 @@ class RelationReader:
         log = self._log(version.schema, fresh, version.base.fold_epoch, version.epoch) if fresh else None
         return [*frames, log] if log is not None else frames
 
+    def _near(self, version: RelationVersion) -> pa.Table | None:
+        """The rows alive of a small relation that was never folded, None for any other.
+
+        To find them Spark would need a join, and so a job.
+        """
+        if version.base.files or version.log_rows > NEAR_ROWS_MAX:
+            return None
+        log, (whole, clipped) = self._split(
+            version.schema, version.segments, version.base.fold_epoch, version.epoch, load=True
+        )
+        if whole or clipped:
+            return None
+        if log is None:
+            return arrow_schema(version.schema).empty_table()
+        if version.schema.append_only:
+            return log
+        last = _last_changes(log, version.schema)
+        return last.filter(pc.equal(last[OP], 1))
+
     def _overlay(self, version: RelationVersion, log: Sequence[Segment]) -> tuple[DataFrame | None, DataFrame | None]:
         """The last change of each key that the log mentions, and those keys."""
         key = [f"`{name}`" for name in version.schema.key]
@@ -211,8 +237,7 @@ class RelationReader:
             table = _clip(table, version.base.fold_epoch, version.epoch)
             if table.num_rows == 0:
                 return None, None
-            table = table.take(pc.sort_indices(table, sort_keys=[(EPOCH, "ascending"), (OP, "ascending")]))
-            overlay = self.local(latest(table, version.schema), version.schema)
+            overlay = self.local(_last_changes(table, version.schema), version.schema)
             return overlay, F.broadcast(overlay.selectExpr(*key))
         frame = self._log(version.schema, log, version.base.fold_epoch, version.epoch)
         assert frame is not None
@@ -265,6 +290,11 @@ def _same_key(schema: RelationSchema, rows: DataFrame, keys: DataFrame, wanted: 
         mine, theirs = rows[f"`{name}`"], keys[f"`{name}`"]
         condition &= mine.eqNullSafe(theirs) if wanted[name].null_count else mine == theirs
     return condition
+
+
+def _last_changes(log: pa.Table, schema: RelationSchema) -> pa.Table:
+    """The last change of each key of a log."""
+    return latest(log.take(pc.sort_indices(log, sort_keys=[(EPOCH, "ascending"), (OP, "ascending")])), schema)
 
 
 def _clip(table: pa.Table, after: Epoch, until: Epoch) -> pa.Table:

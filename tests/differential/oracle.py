@@ -23,6 +23,7 @@ from seiche.query import render, typed
 from seiche.session.names import CatalogNames
 from seiche.sql.bind import Settings, bind_query
 from seiche.sql.parse import parse_query
+from tests.sparks import INTERPRETED
 
 Row = tuple[Any, ...]
 
@@ -33,9 +34,7 @@ _CONF = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    # Queries are tiny and never run twice: compiling them would take longer than interpreting them.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **INTERPRETED,
 }
 _numbers = itertools.count(1)
 

@@ -114,7 +114,7 @@ STATEMENTS = {
         "CREATE TABLE buoys (id int, twice int AS nr * 2)",
         "CREATE TABLE buoys (id int PRIMARY KEY) APPEND ONLY ON CONFLICT OVERWRITE",
         "CREATE TABLE buoys (a, b) AS SELECT 1",
-        "CREATE VIEW v AS SELECT name, name FROM ships",
+        "CREATE MATERIALIZED VIEW v AS SELECT name, name FROM ships",
         "CREATE VIEW v (a) AS SELECT id, name FROM ships",
         "CREATE MATERIALIZED VIEW heavy AS SELECT * FROM ships",
         "CREATE MATERIALIZED VIEW v AS SELECT name, name FROM ships",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ import pytest
 
 import seiche
 from seiche import errors
+from seiche.epoch.barrier import Barrier
+from seiche.epoch.checkpoint import Effect
+from seiche.epoch.graph import Graph
 from seiche.model import JobId, RelationId
 from seiche.stream import fragment as fragments
 from seiche.stream.backfill import arrangement
@@ -411,3 +416,35 @@ def test_a_failed_foreground_creation_leaves_nothing(db: seiche.Engine, monkeypa
     monkeypatch.undo()
     db.execute(f"CREATE MATERIALIZED VIEW v AS {SHAPES['filtered']}")
     same(db, "v", SHAPES["filtered"])
+
+
+def test_a_view_that_is_created_while_its_table_is_dropped_goes_with_it(
+    db: seiche.Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    harbour(db, arrivals=20)
+    held, go = threading.Event(), threading.Event()
+
+    class Hold:
+        def apply(self, graph: Graph, barrier: Barrier) -> Effect:
+            held.set()
+            assert go.wait(60)
+            return Effect(graph)
+
+    coordinator = db.database.coordinator
+    coordinator.command(Hold())
+    assert held.wait(60)
+    creating, dropping = db.session(), db.session()
+    creating.execute("SET background_ddl = true")
+    with ThreadPoolExecutor(2) as pool:
+        # Both meet the same barrier: when the drop looks for what it takes along, the view is not there yet.
+        created = pool.submit(creating.execute, "CREATE MATERIALIZED VIEW busy AS SELECT berth FROM arrivals")
+        until(lambda: len(coordinator._waiting.commands) == 1)
+        dropped = pool.submit(dropping.execute, "DROP TABLE arrivals CASCADE")
+        until(lambda: len(coordinator._waiting.commands) == 2)
+        go.set()
+        created.result(60)
+        dropped.result(60)
+    assert rows(db, "SHOW JOBS") == []
+    assert rows(db, "SHOW TABLES") == [("berths",)]
+    assert rows(db, "SHOW MATERIALIZED VIEWS") == []
+    assert [record.message for record in caplog.records if record.levelname in ("ERROR", "WARNING")] == []

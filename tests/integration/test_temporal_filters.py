@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import seiche
-from seiche.config import Config
-from tests.integration.hand_clock import HandClock
+from tests.integration.hand_clock import TimedHarbour
 
 pytestmark = pytest.mark.spark
 
@@ -43,22 +41,7 @@ QUERIES = {
 }
 
 
-class Harbour:
-    """A database on a clock of its own that can be closed and opened again."""
-
-    def __init__(self, folder: Path, spark: SparkSession) -> None:
-        self.clock = HandClock()
-        self._folder, self._spark = folder, spark
-        self.db = self._opened()
-
-    def _opened(self) -> seiche.Engine:
-        config = Config.load(arguments={"data_dir": str(self._folder)})
-        return seiche.Engine(config, self._spark, self.clock)
-
-    def restart(self) -> None:
-        self.db.close()
-        self.db = self._opened()
-
+class Harbour(TimedHarbour):
     def pass_time(self, ms: int) -> None:
         self.clock.ms += ms
         self.db.execute("INSERT INTO ticks VALUES (1)")
@@ -70,7 +53,7 @@ class Harbour:
 
     def jobs_of_ticks(self, ms: int) -> int:
         """How many Spark jobs some epochs take between which so much time passes."""
-        scheduler = self._spark.sparkContext._jsc.sc().dagScheduler()
+        scheduler = self.spark.sparkContext._jsc.sc().dagScheduler()
         before = int(scheduler.numTotalJobs())
         for _ in range(5):
             self.pass_time(ms)

@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import seiche
 from seiche import errors
-from seiche.config import Config
-from tests.integration.hand_clock import HandClock
+from tests.integration.hand_clock import TimedHarbour
 
 pytestmark = pytest.mark.spark
 
@@ -25,23 +23,7 @@ Row = tuple[object, ...]
 START = dt.datetime(2026, 1, 1)
 
 
-class Harbour:
-    def __init__(self, folder: Path, spark: SparkSession) -> None:
-        self.clock = HandClock()
-        self._folder, self._spark = folder, spark
-        self.db = self._opened()
-
-    def _opened(self) -> seiche.Engine:
-        return seiche.Engine(Config.load(arguments={"data_dir": str(self._folder)}), self._spark, self.clock)
-
-    def restart(self) -> None:
-        self.db.close()
-        self.db = self._opened()
-
-    def execute(self, *statements: str) -> None:
-        for each in statements:
-            self.db.execute(each)
-
+class Harbour(TimedHarbour):
     def rows(self, query: str) -> list[Row]:
         return sorted((tuple(row) for row in self.db.sql(query).rows or []), key=repr)
 

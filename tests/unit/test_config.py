@@ -132,13 +132,14 @@ def test_spark_settings_pass_through_from_every_source(tmp_path: Path) -> None:
     config = load(
         tmp_path,
         environ={"SEICHE_SPARK_CONF": "spark.executor.memory=4g; spark.executor.cores=3"},
-        arguments={"spark_conf.spark.app.name": "harbour"},
+        arguments={"spark_conf.spark.app.name": "harbour", "spark_conf": {"spark.task.cpus": 1}},
     )
     assert dict(config.spark_conf) == {
         "spark.executor.cores": "3",
         "spark.ui.enabled": "false",
         "spark.executor.memory": "4g",
         "spark.app.name": "harbour",
+        "spark.task.cpus": "1",
     }
     assert str(config.origin("spark_conf.spark.executor.cores")) == "SEICHE_SPARK_CONF"
 
@@ -148,6 +149,13 @@ def test_spark_settings_that_answers_depend_on_are_refused(tmp_path: Path, key: 
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, arguments={f"spark_conf.{key}": "x"})
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["spark.executor.memory", "spark_conf"])
+def test_a_spark_setting_in_another_form_is_told_the_right_one(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, arguments={name: "4g"})
+    assert "spark_conf.spark." in str(caught.value.hint)
 
 
 def test_a_config_made_in_code_is_checked_too() -> None:

@@ -1,4 +1,4 @@
-"""One Spark for both workloads. Queries are many, large and over few rows, so they are interpreted, not compiled."""
+"""One Spark for both workloads."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.sparks import shared_spark
 
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    yield from shared_spark("workload tests", tmp_path_factory.mktemp("warehouse"), INTERPRETED)
+    yield from shared_spark("workload tests", tmp_path_factory.mktemp("warehouse"))

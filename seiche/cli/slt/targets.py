@@ -52,7 +52,7 @@ class Thing:
 
 
 # What comes first takes most of the rest along. A schema has to be empty, and a user owns nothing by then.
-_DROP_ORDER = ("SINK", "SUBSCRIPTION", "TABLE", "SOURCE", "MATERIALIZED VIEW", "VIEW", "INDEX", "FUNCTION")
+_DROP_ORDER = ("SINK", "SUBSCRIPTION", "TABLE", "SOURCE", "MATERIALIZED VIEW", "VIEW", "INDEX", "AGGREGATE", "FUNCTION")
 _LAST = ("SCHEMA", "USER")
 
 
@@ -90,7 +90,7 @@ class EngineTarget:
     def inventory(self) -> frozenset[Thing]:
         catalog = self._engine.database.catalog
         found = {
-            Thing(item.kind.sql, quoted(item.schema, item.name))
+            Thing("AGGREGATE" if item.properties.get("aggregate") else item.kind.sql, quoted(item.schema, item.name))
             for item in catalog.objects()
             if item.kind is not ObjectKind.INTERNAL
         }

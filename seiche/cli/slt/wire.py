@@ -31,7 +31,8 @@ SELECT upper(r.relation_type), s.name, r.name
 FROM rw_catalog.rw_relations r JOIN rw_catalog.rw_schemas s ON s.id = r.schema_id
 WHERE r.relation_type <> 'internal table'
 UNION ALL
-SELECT 'FUNCTION', s.name, f.name FROM rw_catalog.rw_functions f JOIN rw_catalog.rw_schemas s ON s.id = f.schema_id
+SELECT CASE f.type WHEN 'aggregate' THEN 'AGGREGATE' ELSE 'FUNCTION' END, s.name, f.name
+FROM rw_catalog.rw_functions f JOIN rw_catalog.rw_schemas s ON s.id = f.schema_id
 """
 _SCHEMAS = "SELECT nspname FROM pg_catalog.pg_namespace"
 _USERS = "SELECT rolname FROM pg_catalog.pg_roles"

@@ -10,12 +10,16 @@ from sqlglot import exp
 from seiche.catalog.objects import User
 from seiche.session.database import Database
 from seiche.session.system.evaluate import Answer, known_to_clients
+from seiche.session.system.functions import FUNCTIONS
 from seiche.session.system.observe import observe
 from seiche.session.system.parameters import filled, parameter_types
 from seiche.session.system.rewrite import NotForUs, is_system_query
 from seiche.session.system.state import Asking
 from seiche.session.variables import Variables
 from seiche.sql.bind import OutputColumn
+from seiche.sql.calls import call_of
+from seiche.sql.dialect import Seiche
+from seiche.sql.functions import is_function
 from seiche.types import SqlType
 
 
@@ -51,6 +55,8 @@ class Asker:
             variables.get,
             self._database.clock.now_ms(),
             self._started_ms,
+            self._database.started_ms,
+            self._signal,
         )
         try:
             answer = self._database.system.answer(filled(tree, values), asking, self._running)
@@ -68,6 +74,23 @@ class Asker:
             return None
         return asked[0].columns, {number: known_to_clients(type_) for number, type_ in types.items()}
 
+    def with_answers(self, tree: exp.Expr, user: User, variables: Variables) -> exp.Expr:
+        """A query that Spark runs, with the calls about the system that it has among others answered before."""
+        if not any(_is_question(node) for node in tree.walk()):
+            return tree
+
+        def answered(node: exp.Expr) -> exp.Expr:
+            found = self.ask(exp.Select(expressions=[node.copy()]), user, variables) if _is_question(node) else None
+            return node if found is None else _constant(found[0])
+
+        changed: exp.Expr = tree.copy().transform(answered, copy=False)
+        return changed
+
+    def _signal(self, pid: int, ends: bool) -> None:
+        session = self._database.sessions.get(pid)
+        if session is not None:
+            session.hang_up() if ends else session.cancel()
+
     def stop(self) -> None:
         """Stops the question that is being answered, if any."""
         with self._lock:
@@ -77,3 +100,29 @@ class Asker:
     def _running(self, interrupt: Callable[[], None] | None) -> None:
         with self._lock:
             self._interrupt = interrupt
+
+
+_CHANGING = frozenset({"set_config", "pg_cancel_backend", "pg_terminate_backend"})
+
+
+def _is_question(node: exp.Expr) -> bool:
+    """Whether it is a call of a function that only system queries have, with nothing but constants."""
+    called = call_of(node)
+    if called is None or is_function(called[0]) or called[0] in _CHANGING:
+        return False
+    name, arguments = called
+    return (name, len(arguments)) in FUNCTIONS and all(
+        isinstance(each, exp.Literal | exp.Null | exp.Boolean) for each in arguments
+    )
+
+
+def _constant(answer: Answer) -> exp.Expr:
+    (column,) = answer.columns
+    value = answer.table.column(0)[0].as_py()
+    if isinstance(value, list):
+        return exp.Cast(this=exp.Array(expressions=[exp.convert(each) for each in value]), to=_written(column.type))
+    return exp.Cast(this=exp.Null() if value is None else exp.convert(str(value)), to=_written(column.type))
+
+
+def _written(type_: SqlType) -> exp.DataType:
+    return exp.DataType.build(str(type_), dialect=Seiche)

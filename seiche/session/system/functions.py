@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from seiche.catalog.definitions import index_columns, index_definition, key_definition, query_of
+from seiche.catalog.facts import moment
 from seiche.catalog.objects import CatalogObject, ObjectKind
-from seiche.catalog.oids import id_of, oid_of
+from seiche.catalog.oids import id_of, user_oid
 from seiche.catalog.postgres import types
-from seiche.errors import UndefinedFunction, UndefinedObject
+from seiche.errors import InsufficientPrivilege, UndefinedFunction, UndefinedObject
 from seiche.session.system.state import Asking
 from seiche.sql.functions.system import VERSION
 from seiche.sql.statements import quote_name
 
 TEXT, NUMBER, INT, BOOL, TEXTS = "VARCHAR", "BIGINT", "INTEGER", "BOOLEAN", "VARCHAR[]"
+MOMENT = "TIMESTAMP WITH TIME ZONE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,37 @@ def _current_setting_or_null(asking: Asking, name: str, missing_ok: bool) -> str
 def _set_config(asking: Asking, name: str, value: str, is_local: bool) -> str:
     asking.changes[name] = value
     return value
+
+
+@function("pg_postmaster_start_time", gives=MOMENT)
+def _server_start(asking: Asking) -> datetime:
+    return moment(asking.server_started_ms)
+
+
+@function("rw_cluster_id", gives=TEXT)
+def _cluster_id(asking: Asking) -> str:
+    return asking.facts.cluster_id
+
+
+@function("pg_cancel_backend", takes=[INT], gives=BOOL)
+def _cancel(asking: Asking, pid: int) -> bool:
+    return _signalled(asking, pid, ends=False)
+
+
+@function("pg_terminate_backend", takes=[INT], gives=BOOL)
+def _terminate(asking: Asking, pid: int) -> bool:
+    return _signalled(asking, pid, ends=True)
+
+
+def _signalled(asking: Asking, pid: int, *, ends: bool) -> bool:
+    """Whether there was such a session. Those of others are a superuser's to stop."""
+    found = next((it for it in asking.facts.sessions if it.pid == pid), None)
+    if found is None:
+        return False
+    if found.user != asking.user.name and not asking.user.superuser:
+        raise InsufficientPrivilege("must be a superuser to stop what another user runs")
+    asking.signal(pid, ends)
+    return True
 
 
 @function("pg_encoding_to_char", takes=[INT], gives=TEXT)
@@ -314,7 +348,7 @@ def _regnamespace_out(asking: Asking, oid: int) -> str:
 
 @function("regrole_in", takes=[TEXT], gives=NUMBER)
 def _regrole_in(asking: Asking, text: str) -> int:
-    return int(text) if text.isdecimal() else oid_of(asking.user_named(text).id)
+    return int(text) if text.isdecimal() else user_oid(asking.user_named(text).id)
 
 
 @function("regrole_out", takes=[NUMBER], gives=TEXT)

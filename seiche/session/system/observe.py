@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Generic, TypeVar, overload
+from uuid import NAMESPACE_URL, uuid5
 
 from seiche.catalog.facts import BackfillFact, Facts, Variable
 from seiche.catalog.objects import FOLLOWING_KINDS, ObjectStatus
@@ -37,7 +39,13 @@ def observe(database: Database, variables: Variables) -> Facts:
         refresh_history=_Later(lambda: database.store.refresh_history(_REFRESHES_SHOWN)),
         committed_epoch=database.runtime.versions.committed_epoch,
         cores=database.runtime.cores,
+        cluster_id=_cluster_id(database.config.metadata_address),
     )
+
+
+def _cluster_id(metadata: str) -> str:
+    """The same for all processes over one metadata database; who may open it has no part in it."""
+    return str(uuid5(NAMESPACE_URL, re.sub(r"//[^/@]*@", "//", metadata)))
 
 
 def _bytes(version: RelationVersion) -> int:

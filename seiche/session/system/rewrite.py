@@ -283,6 +283,9 @@ class _Rewriting:
             case exp.Any():
                 inner = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
                 found = _array_literal(inner)
+                if found is None and not isinstance(inner, exp.Query | exp.Subquery):
+                    # Compared with an array that is NULL everything is NULL; to DuckDB it is an empty one.
+                    found = exp.Coalesce(this=inner, expressions=[exp.Array(expressions=[exp.Null()])])
                 return exp.Any(this=exp.Paren(this=found)) if found is not None else node
             case exp.Parameter() | exp.Placeholder():
                 raise NotForUs

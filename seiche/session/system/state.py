@@ -19,8 +19,8 @@ _SYSTEM_OIDS = {view.oid: view for view in SYSTEM_VIEWS.values()}
 
 @dataclass(slots=True)
 class Asking:
-    """The present question. `changes` collects what `set_config` asked for; `error` is what a function raised, since
-    DuckDB would pass on only its text."""
+    """The present question. `signal` stops what a session runs, or ends it. `changes` collects what `set_config` asked
+    for; `error` is what a function raised, since DuckDB would pass on only its text."""
 
     facts: Facts
     user: User
@@ -29,6 +29,8 @@ class Asking:
     variable: Callable[[str], str]
     now_ms: int
     started_ms: int
+    server_started_ms: int = 0
+    signal: Callable[[int, bool], None] = lambda pid, ends: None
     changes: dict[str, str] = field(default_factory=dict)
     error: SeicheError | None = None
 
@@ -81,7 +83,7 @@ class Asking:
         return next((it.name for it in self.catalog.schemas if oids.oid_of(it.id) == oid), None)
 
     def user_at(self, oid: int) -> User | None:
-        return next((it for it in self.catalog.users if oids.oid_of(it.id) == oid), None)
+        return next((it for it in self.catalog.users if oids.user_oid(it.id) == oid), None)
 
     # --- names to oids -------------------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ class Asking:
 
     def user_named(self, text: str) -> User:
         for it in self.catalog.users:
-            if it.name == text or str(oids.oid_of(it.id)) == text:
+            if it.name == text or str(oids.user_oid(it.id)) == text:
                 return it
         raise UndefinedObject(f'role "{text}" does not exist')
 

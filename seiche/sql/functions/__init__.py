@@ -9,6 +9,7 @@ from seiche.sql.functions import (
     angles,
     arrays,
     bytea,
+    gamma,
     json_edit,
     jsonb,
     jsonpath,
@@ -25,6 +26,6 @@ from seiche.sql.functions import (
 from seiche.sql.functions.registry import invoke, is_function, undefined
 
 __all__ = [
-    "angles", "arrays", "bytea", "invoke", "is_function", "json_edit", "jsonb", "jsonpath", "maps", "maths",
-    "numerals",    "patterns", "spans", "strings", "system", "templates", "temporal", "undefined",
+    "angles", "arrays", "bytea", "gamma", "invoke", "is_function", "json_edit", "jsonb", "jsonpath", "maps", "maths",
+    "numerals", "patterns", "spans", "strings", "system", "templates", "temporal", "undefined",
 ]  # fmt: skip

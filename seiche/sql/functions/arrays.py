@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from seiche.sql.casts import common_type, convert, to_text
+from seiche.errors import DatatypeMismatch
+from seiche.sql.casts import Context, castable, common_type, convert, to_text
 from seiche.sql.functions.registry import Any_, function, undefined
 from seiche.sql.nodes import (
     Settings,
     binary,
+    boolean,
     call,
     case,
     comparison,
     conjunction,
+    disjunction,
     equal,
     integer,
     is_null,
     lambda_,
     not_null,
+    null,
     spark_cast,
     text,
     transform,
@@ -39,16 +43,25 @@ def element_type(node: exp.Expr) -> SqlType:
 
 def element(node: exp.Expr, index: exp.Expr, settings: Settings) -> exp.Expr:
     """`a[i]`."""
-    position = binary(exp.Sub, INTEGER, convert(index, INTEGER, settings), integer(1))
+    position = binary(exp.Sub, INTEGER, _place(index, settings), integer(1))
     return call(element_type(node), "get", node, position)
+
+
+def _place(index: exp.Expr, settings: Settings) -> exp.Expr:
+    if not castable(type_of(index), INTEGER, Context.IMPLICIT):
+        raise DatatypeMismatch(
+            "array subscript must have type integer",
+            detail=f'It may not lose digits: cannot cast type "{type_of(index)}" to "integer" in Implicit context.',
+        )
+    return convert(index, INTEGER, settings)
 
 
 def part(node: exp.Expr, low: exp.Expr | None, high: exp.Expr | None, settings: Settings) -> exp.Expr:
     """`a[low:high]`, empty where they do not meet."""
     type_ = type_of(node)
     size = call(INTEGER, "size", node.copy())
-    first = call(INTEGER, "greatest", convert(low, INTEGER, settings), integer(1)) if low else integer(1)
-    last = call(INTEGER, "least", convert(high, INTEGER, settings), size) if high else size
+    first = call(INTEGER, "greatest", _place(low, settings), integer(1)) if low else integer(1)
+    last = call(INTEGER, "least", _place(high, settings), size) if high else size
     length = call(
         INTEGER,
         "greatest",
@@ -288,7 +301,47 @@ def quantified(kind: type[exp.Binary], node: exp.Expr, array: exp.Expr, settings
         array = convert(array, array_of(VARCHAR if type_of(node).kind is Kind.NULL else type_of(node)), settings)
     if type_of(array).kind is not Kind.ARRAY:
         raise undefined("any" if not every else "all", [array])
+    if (
+        kind in _OPPOSITES
+        and array.find(exp.Query) is not None
+        and castable(type_of(node), element_type(array), Context.IMPLICIT)
+    ):
+        return _without_lambda(kind, convert(node, element_type(array), settings), array, every=every)
     body = compare(kind, node, variable("x", element_type(array)), settings)
     return call(
         BOOLEAN, "forall" if every else "exists", array, exp.Lambda(this=body, expressions=[exp.to_identifier("x")])
     )
+
+
+_OPPOSITES: dict[type[exp.Binary], type[exp.Binary]] = {
+    exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.LTE: exp.GT, exp.GT: exp.LTE
+}  # fmt: skip
+
+
+def _without_lambda(kind: type[exp.Binary], node: exp.Expr, array: exp.Expr, *, every: bool) -> exp.Expr:
+    """The same where the array comes from a subquery, which Spark does not take beside a lambda."""
+    known = call(type_of(array), "array_compact", array)
+    decides = _some(_OPPOSITES[kind] if every else kind, node, known)
+    sizes = [call(INTEGER, "size", each.copy()) for each in (array, known)]
+    return case(
+        BOOLEAN,
+        [
+            (equal(sizes[0], integer(0)), boolean(every)),
+            (disjunction([is_null(node.copy()), is_null(array.copy())]), null(BOOLEAN)),
+            (decides, boolean(not every)),
+            (comparison(exp.GT, sizes[0].copy(), sizes[1]), null(BOOLEAN)),
+        ],
+        boolean(every),
+    )
+
+
+def _some(kind: type[exp.Binary], node: exp.Expr, known: exp.Expr) -> exp.Expr:
+    """Whether the comparison holds for an element; NULL is not among them."""
+    type_ = type_of(node)
+    if kind is exp.EQ:
+        return call(BOOLEAN, "array_contains", known.copy(), node.copy())
+    if kind is exp.NEQ:
+        others = call(type_of(known), "array_remove", known.copy(), node.copy())
+        return comparison(exp.GT, call(INTEGER, "size", others), integer(0))
+    extreme = call(type_, "array_max" if kind in (exp.LT, exp.LTE) else "array_min", known.copy())
+    return comparison(kind, node.copy(), extreme)

@@ -169,6 +169,41 @@ def _crc32(arguments: Nodes, settings: Settings) -> exp.Expr:
     return call(BIGINT, "crc32", arguments[0])
 
 
+def _castagnoli() -> exp.Expr:
+    """The checksums of the 256 bytes by the polynomial of CRC-32C, bits reversed."""
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(exp.Literal.number(f"{byte}L"))
+    return call(array_of(BIGINT), "array", *table)
+
+
+@function("crc32c", takes=[BYTEA])
+def _crc32c(arguments: Nodes, settings: Settings) -> exp.Expr:
+    total = variable("total", BIGINT)
+    place = binary(
+        exp.BitwiseAnd, BIGINT, binary(exp.BitwiseXor, BIGINT, total, _number(variable("x", VARCHAR))), integer(255)
+    )
+    found = call(BIGINT, "get", _castagnoli(), spark_cast(place, INTEGER))
+    mixed = binary(exp.BitwiseXor, BIGINT, call(BIGINT, "shiftright", total.copy(), integer(8)), found)
+    ones = bigint(0xFFFFFFFF)
+    folded = call(BIGINT, "aggregate", _pairs(arguments[0]), ones, lambda_(mixed, "total", "x"))
+    return binary(exp.BitwiseXor, BIGINT, folded, ones.copy())
+
+
+@function("int8send", takes=[BIGINT])
+def _int8send(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return _unhex(call(VARCHAR, "lpad", _hex(arguments[0]), integer(16), text("0")))
+
+
+@function("int8recv", takes=[BYTEA])
+def _int8recv(arguments: Nodes, settings: Settings) -> exp.Expr:
+    whole = negation(equal(_size(arguments[0]), integer(8)))
+    number = spark_cast(call(VARCHAR, "conv", _hex(arguments[0]), integer(16), integer(-10)), BIGINT)
+    return guarded(number, whole, "could not convert slice to array: int8recv needs 8 bytes", settings)
+
+
 # --- parts -------------------------------------------------------------------------------------------
 
 
@@ -189,7 +224,8 @@ def _substring(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 @function("overlay", takes=[BYTEA, BYTEA, INTEGER, INTEGER], optional=1)
 def _overlay(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(BYTEA, "overlay", *arguments)
+    before = comparison(exp.LTE, arguments[2].copy(), integer(0))
+    return guarded(call(BYTEA, "overlay", *arguments), before, "negative substring length not allowed", settings)
 
 
 @function("strpos", "position", takes=[BYTEA, BYTEA])

@@ -27,6 +27,7 @@ from seiche.sql.nodes import (
     variable,
 )
 from seiche.sql.operators import arithmetic, compare, negative, power
+from seiche.sql.roots import decimal_root
 from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, MAX_PRECISION, NUMERIC, VARCHAR, SqlType, numeric
 
 Nodes = list[exp.Expr]
@@ -182,7 +183,12 @@ def _of_numeric(spark: str, low: str, *, inclusive: bool) -> Maker:
     return make
 
 
-function("sqrt", takes=[NUMERIC])(_of_numeric("sqrt", "0", inclusive=True))
+@function("sqrt", takes=[NUMERIC])
+def _numeric_root(arguments: Nodes, settings: Settings) -> exp.Expr:
+    negative = comparison(exp.LT, arguments[0].copy(), integer(0))
+    return guarded(decimal_root(arguments[0]), negative, _COMPLAINTS["sqrt"], settings)
+
+
 function("ln", takes=[NUMERIC])(_of_numeric("ln", "0", inclusive=False))
 function("log", "log10", takes=[NUMERIC])(_of_numeric("log10", "0", inclusive=False))
 

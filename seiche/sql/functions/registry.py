@@ -15,7 +15,7 @@ from sqlglot import exp
 from seiche.errors import DatatypeMismatch, UndefinedFunction, nearest
 from seiche.sql.casts import Context, as_numeric, castable, convert, settle
 from seiche.sql.nodes import Settings, is_unknown, type_of
-from seiche.types import BIGINT, DOUBLE, NUMERIC, Kind, SqlType
+from seiche.types import BIGINT, BYTEA, DOUBLE, NUMERIC, Kind, SqlType
 
 Maker = Callable[[list[exp.Expr], Settings], exp.Expr]
 
@@ -98,12 +98,23 @@ def _waits_for_an_array(overload: Overload, arguments: Sequence[exp.Expr]) -> bo
 def undefined(name: str, arguments: Sequence[exp.Expr], others: Sequence[str] = ()) -> UndefinedFunction:
     types = ", ".join(str(type_of(argument)) for argument in arguments)
     known = name in _FUNCTIONS or name in others
-    hint = None if known else nearest(name, [*_FUNCTIONS, *others])
+    hint = _as_bytes(name, arguments) if known else nearest(name, [*_FUNCTIONS, *others])
     return UndefinedFunction(
         f"function {name}({types}) does not exist",
         hint=hint
         or "No function matches the given name and argument types. You might need to add explicit type casts.",
     )
+
+
+def _as_bytes(name: str, arguments: Sequence[exp.Expr]) -> str | None:
+    """What helps a call that would fit if its text were bytes."""
+    types = [type_of(argument) for argument in arguments]
+    given = [BYTEA if type_.kind is Kind.VARCHAR else type_ for type_ in types]
+    for overload in _FUNCTIONS.get(name, ()):
+        parameters = _matched(overload, len(given))
+        if parameters and given != types and all(_accepts(t, p) for t, p in zip(given, parameters, strict=True)):
+            return "Make bytes of the text first, as by decode(text, 'hex')."
+    return None
 
 
 def _matched(overload: Overload, count: int) -> list[Parameter] | None:
@@ -132,6 +143,8 @@ def _likely(source: SqlType, parameter: Parameter) -> bool:
     """By implicit casts, an untyped literal being text first of all."""
     if source.kind is Kind.NULL and isinstance(parameter, SqlType):
         return parameter.kind is Kind.VARCHAR
+    if source.kind is Kind.NULL and parameter is Any_.EXACT:
+        return False  # of all numbers it becomes a double rather, where the function takes one
     return _accepts(source, parameter)
 
 

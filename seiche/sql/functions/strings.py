@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported, InvalidParameter
 from seiche.sql.casts import convert, to_text
+from seiche.sql.functions.formats import formatted
 from seiche.sql.functions.registry import Any_, Maker, function
 from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import (
@@ -18,6 +19,7 @@ from seiche.sql.nodes import (
     comparison,
     conjunction,
     equal,
+    guarded,
     integer,
     is_null,
     lambda_,
@@ -88,7 +90,8 @@ def _substring(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 @function("overlay", takes=[VARCHAR, VARCHAR, INTEGER, INTEGER], optional=1)
 def _overlay(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(VARCHAR, "overlay", *arguments)
+    before = comparison(exp.LTE, arguments[2].copy(), integer(0))
+    return guarded(call(VARCHAR, "overlay", *arguments), before, "negative substring length not allowed", settings)
 
 
 @function("split_part", takes=[VARCHAR, VARCHAR, INTEGER])
@@ -184,10 +187,13 @@ _SPECIFIER = re.compile(r"%(?:(\d+)\$)?(-?)(?:(\d+)|\*(?:(\d+)\$)?)?([sIL%])|%(.
 
 @function("format", takes=[VARCHAR, Any_.VALUE], variadic=True)
 def _format(arguments: Nodes, settings: Settings) -> exp.Expr:
-    """`%s`, `%I`, `%L` and `%%` in a constant format, with positions and widths."""
+    """`%s`, `%I`, `%L` and `%%`, with positions, and in a constant format also with widths."""
     pattern = arguments[0]
     if not isinstance(pattern, exp.Literal):
-        raise FeatureNotSupported("function format needs a constant format string")
+        plain, names, quoted = (
+            [_formatted(kind, value.copy(), settings) for value in arguments[1:]] for kind in ("s", "I", "L")
+        )
+        return formatted(pattern, plain, names, quoted, settings)
     values, used, end = arguments[1:], 0, 0
     parts: Nodes = []
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from seiche.errors import FeatureNotSupported, InvalidParameter
 from seiche.sql import intervals
 from seiche.sql.casts import instant, local_time, micros_of
+from seiche.sql.functions.iso_years import iso_year
 from seiche.sql.functions.registry import function
 from seiche.sql.functions.temporal import zone_shift
 from seiche.sql.literals import MICROS_PER_DAY
@@ -317,8 +318,12 @@ def _to_char_interval(arguments: Nodes, settings: Settings) -> exp.Expr:
                 return _digits(kept, len(field.name), field)
             case "MM":
                 return _digits(binary(exp.Mod, INTEGER, months.copy(), integer(12)), 2, field)
+            case "IYYY" | "IYY" | "IY" | "I":
+                return _iso_year(node, field)
             case "DD":
-                return _digits(intervals.days_of(node), 2, field)
+                return _printed(intervals.days_of(node), 2, field)
+            case "HH" | "HH12":
+                return _half_hours(node, field)
         made = _of_clock(field, intervals.micros_in(node))
         if made is None:
             raise InvalidParameter(
@@ -328,6 +333,31 @@ def _to_char_interval(arguments: Nodes, settings: Settings) -> exp.Expr:
         return made
 
     return _written(_template(arguments[1], "to_char"), render, node)
+
+
+def _printed(node: exp.Expr, width: int, field: _Field) -> exp.Expr:
+    """As C prints a number: the sign is one of the characters that are filled up."""
+    return call(VARCHAR, "format_string", text(f"%0{width}d" if field.fill else "%d"), node)
+
+
+def _wider_if_negative(node: exp.Expr, width: int, negative: exp.Expr, field: _Field) -> exp.Expr:
+    return case(VARCHAR, [(negative, _printed(node, width + 1, field))], _printed(node.copy(), width, field))
+
+
+def _iso_year(node: exp.Expr, field: _Field) -> exp.Expr:
+    months, width = intervals.months_of(node), len(field.name)
+    years = binary(exp.IntDiv, BIGINT, months, integer(12))
+    rest = binary(exp.Mod, INTEGER, months.copy(), integer(12))
+    year = iso_year(years.copy(), rest, intervals.days_of(node))
+    kept = year if width == 4 else binary(exp.Mod, BIGINT, year, integer(10**width))
+    return _wider_if_negative(kept, width, comparison(exp.LT, years, integer(0)), field)
+
+
+def _half_hours(node: exp.Expr, field: _Field) -> exp.Expr:
+    hours = binary(exp.IntDiv, BIGINT, intervals.micros_in(node), bigint(3_600_000_000))
+    twelve = binary(exp.Mod, BIGINT, hours.copy(), integer(12))
+    shown = case(BIGINT, [(equal(twelve, integer(0)), bigint(12))], twelve.copy())
+    return _wider_if_negative(shown, 2, comparison(exp.LT, hours, integer(0)), field)
 
 
 # --- reading -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""CREATE FUNCTION: parameters, the type it returns, its language and its body."""
+"""CREATE FUNCTION and CREATE AGGREGATE: parameters, the type it returns, its language and its body."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ATTRIBUTES = (
 _LANGUAGES = ("sql", "python")
 
 
-def create_function(cursor: Cursor, or_replace: bool) -> CreateFunction:
+def create_function(cursor: Cursor, or_replace: bool, *, aggregate: bool = False) -> CreateFunction:
     if_not_exists = cursor.if_not_exists()
     name = cursor.object_name()
     parameters = _parameters(cursor)
@@ -53,6 +53,8 @@ def create_function(cursor: Cursor, or_replace: bool) -> CreateFunction:
         raise FeatureNotSupported(
             f'language "{language}" is not supported', hint="Write the function in SQL or Python."
         )
+    if aggregate and language != "python":
+        raise FeatureNotSupported("an aggregate in SQL is not supported", hint="Write it in Python.")
     return CreateFunction(
         name,
         parameters,
@@ -63,6 +65,7 @@ def create_function(cursor: Cursor, or_replace: bool) -> CreateFunction:
         strict="strict" in attributes or "returns null on null input" in attributes,
         language=language,
         volatile="volatile" in attributes,
+        aggregate=aggregate,
     )
 
 

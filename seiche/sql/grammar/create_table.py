@@ -170,7 +170,7 @@ def column_definition(cursor: Cursor, table: ObjectName) -> tuple[ColumnDef, boo
 
 def _column(cursor: Cursor, body: _TableBody) -> None:
     position = cursor.position()
-    name = cursor.name()
+    name = cursor.user_name()  # RisingWave takes USER for a column's name too
     type_ = read_type(cursor)
     nullable: bool | None = None
     default: SqlExpression | None = None

@@ -103,7 +103,7 @@ class Cursor:
         return token.text.translate(FOLDED)
 
     def user_name(self) -> str:
-        """A name where only users are meant; there the word USER is a name like any other."""
+        """A name where nothing but a name can stand; there the word USER is one like any other."""
         if self.accept("user"):
             return "user"
         return self.name()

@@ -47,9 +47,9 @@ def create(cursor: Cursor) -> Statement:
         return _create_view(cursor, or_replace)
     if cursor.accept("function"):
         return create_function(cursor, or_replace)
+    if cursor.accept("aggregate"):
+        return create_function(cursor, or_replace, aggregate=True)
     if or_replace:
-        if cursor.word() == "aggregate":
-            raise cursor.unsupported("CREATE AGGREGATE")
         raise cursor.error(hint="Only views and functions can be replaced.")
     if cursor.accept("materialized", "view"):
         return _create_materialized_view(cursor)
@@ -77,7 +77,7 @@ def create(cursor: Cursor) -> Statement:
         case "temp" | "temporary" | "unlogged" as word:
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case (
-            "source" | "sink" | "aggregate" | "connection" | "secret" | "type"
+            "source" | "sink" | "connection" | "secret" | "type"
             | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
         ) as word:  # fmt: skip
             raise cursor.unsupported(f"CREATE {word.upper()}")
@@ -169,13 +169,14 @@ def _index_column(cursor: Cursor) -> IndexColumn:
 
 
 def drop(cursor: Cursor) -> Drop:
-    kind = cursor.kind()
+    aggregate = cursor.accept("aggregate")
+    kind = ObjectKind.FUNCTION if aggregate else cursor.kind()
     if_exists = cursor.accept("if", "exists")
     names = cursor.comma_separated(lambda: named(cursor, kind))
     cascade = cursor.accept("cascade")
     if not cascade:
         cursor.accept("restrict")
-    return Drop(kind, names, if_exists, cascade)
+    return Drop(kind, names, if_exists, cascade, aggregate)
 
 
 def alter(cursor: Cursor) -> Statement:

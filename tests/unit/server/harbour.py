@@ -73,6 +73,7 @@ class FakeSession:
     def __init__(self, ships: list[tuple[int, str | None]], scratch: Path) -> None:
         self.variables = Variables()
         self.on_notice: Callable[[str], None] = lambda _: None
+        self.on_hangup: Callable[[], None] = lambda: None
         self.transaction_status = "I"
         self.is_superuser = True
         self.ships = ships

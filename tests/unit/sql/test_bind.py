@@ -225,9 +225,19 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
     (
         "SELECT nam FROM ships",
         UndefinedColumn,
-        'column "nam" does not exist\nHINT: Perhaps you meant to reference the column "ships.name".',
+        'column "nam" does not exist\nDETAIL: Failed to bind expression: nam.',
     ),
-    ("SELECT s.nam FROM ships s", UndefinedColumn, 'column s.nam does not exist\nHINT: Perhaps you meant "name".'),
+    (
+        "SELECT s.nam FROM ships s",
+        UndefinedColumn,
+        'column s.nam does not exist\nDETAIL: Failed to bind expression: s.nam.\nHINT: Perhaps you meant "name".',
+    ),
+    ("SELECT id AS a, a AS b FROM ships WHERE b > 0", UndefinedColumn, 'column "a" does not exist'),
+    (
+        "SELECT id FROM ships UNION SELECT id FROM ships ORDER BY id + 1",
+        FeatureNotSupported,
+        "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+    ),
     ("SELECT x.id FROM ships", UndefinedTable, 'missing FROM-clause entry for table "x"'),
     ("SELECT * FROM shps", UndefinedTable, 'relation "shps" does not exist\nHINT: Perhaps you meant "ships".'),
     ("SELECT id FROM ships, berths", AmbiguousColumn, 'column reference "id" is ambiguous'),
@@ -433,3 +443,35 @@ def test_several_set_returning_functions_go_side_by_side() -> None:
     query = bound("SELECT unnest(ARRAY[1, 2]) AS a, unnest(ARRAY['x']), * FROM ships")
     assert names(query)[:3] == ["a", "unnest", "id"]
     assert "ARRAYS_ZIP" in query.sql.upper()
+
+
+def test_a_column_two_levels_out_is_taken_from_the_equal_one_in_between() -> None:
+    made = bound(
+        "SELECT 1 FROM ships WHERE EXISTS (SELECT 1 FROM berths WHERE berths.ship = ships.id AND berths.id IN "
+        "(SELECT b.id FROM berths b WHERE b.ship = ships.id))"
+    ).ast.sql("spark")
+    assert "`b`.`ship` = `berths`.`ship`" in made
+
+
+def test_grouping_by_a_column_of_the_query_around_is_one_group() -> None:
+    made = bound("SELECT 1 FROM ships WHERE tons IN (SELECT count(*) FROM berths GROUP BY ships.tons)").ast.sql("spark")
+    assert "GROUP BY CAST(0 AS INT)" in made
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT * FROM generate_series('infinity'::numeric, 10)", "start value cannot be infinity"),
+        ("SELECT * FROM range(1, '-inf'::numeric)", "stop value cannot be infinity"),
+        ("SELECT generate_series(1, 2, 'NaN'::numeric)", "step value cannot be NaN"),
+        ("SELECT * FROM generate_series(1, 2, 0)", "step size cannot equal zero"),
+    ],
+)
+def test_an_endless_series_is_refused(query: str, message: str) -> None:
+    with pytest.raises(SeicheError, match=message):
+        bound(query)
+
+
+def test_the_word_user_is_who_asks_and_a_quoted_one_a_column() -> None:
+    query = bound('SELECT user, "user" FROM pilots', pilots="SELECT 'x' AS \"user\"")
+    assert query.ast.sql("spark").startswith("SELECT 'root' AS `user`, `pilots`.`user`")

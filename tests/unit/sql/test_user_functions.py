@@ -46,7 +46,15 @@ def written(text: str) -> UserFunction:
     statement = parsed.statement
     assert isinstance(statement, CreateFunction)
     parameters = tuple((each.name, each.type) for each in statement.parameters)
-    return UserFunction(statement.name.name, parameters, statement.returns, statement.body, statement.strict)
+    return UserFunction(
+        statement.name.name,
+        parameters,
+        statement.returns,
+        statement.body,
+        statement.strict,
+        statement.language,
+        aggregate=statement.aggregate,
+    )
 
 
 def bound(query: str, *definitions: str) -> str:
@@ -150,3 +158,41 @@ def test_a_function_is_dropped_with_or_without_its_types() -> None:
     statement = parsed.statement
     assert isinstance(statement, Drop)
     assert [str(name) for name in statement.names] == ["area", "next_berth"]
+
+
+MEAN = """CREATE AGGREGATE mean_load(load float, weight int) RETURNS float LANGUAGE python AS $$
+def create_state():
+    return []
+def accumulate(state, load, weight):
+    return state + [load] * weight
+def finish(state):
+    return sum(state) / len(state)
+$$"""
+
+
+def test_an_aggregate_of_the_user_takes_the_rows_of_its_group() -> None:
+    name = written(MEAN).spark_name(raises=False)
+    made = bound("SELECT name, mean_load(load, 2) FROM ships GROUP BY name", MEAN)
+    assert f"{name.upper()}(" in made
+    assert "GROUP BY `ships`.`name`" in made
+
+
+def test_an_aggregate_of_the_user_is_a_window_function_too() -> None:
+    made = bound("SELECT mean_load(load, 1) OVER (PARTITION BY name ORDER BY id) FROM ships", MEAN)
+    assert "OVER (PARTITION BY `ships`.`name`" in made
+
+
+def test_a_call_of_an_aggregate_with_other_arguments_is_unknown() -> None:
+    with pytest.raises(UndefinedFunction):
+        bound("SELECT mean_load(load) FROM ships", MEAN)
+
+
+def test_an_aggregate_is_written_in_python() -> None:
+    with pytest.raises(FeatureNotSupported, match="aggregate in SQL"):
+        parse("CREATE AGGREGATE f(a int) RETURNS int LANGUAGE sql AS 'SELECT 1'")
+
+
+def test_an_aggregate_is_dropped_by_its_own_word() -> None:
+    (parsed,) = parse("DROP AGGREGATE mean_load")
+    assert isinstance(parsed.statement, Drop)
+    assert parsed.statement.aggregate

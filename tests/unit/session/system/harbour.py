@@ -110,11 +110,11 @@ class Office:
 
     def __init__(self, facts: Facts | None = None) -> None:
         self.facts = facts or Facts(catalog(), sizes={100: 20_000}, counts={100: 3})
-        self._queries = SystemQueries()
+        self.queries = SystemQueries()
 
     def ask(self, text: str, *, user: str = "root", search_path: tuple[str, ...] = ("public",)) -> Any:
         """The answer to a query about the system; raises NotForUs where it is not one that DuckDB can answer."""
-        return self._queries.answer(parse_query(text).tree, self.asking(user, search_path), lambda stop: None)
+        return self.queries.answer(parse_query(text).tree, self.asking(user, search_path), lambda stop: None)
 
     def asking(self, user: str = "root", search_path: tuple[str, ...] = ("public",)) -> Asking:
         who = self.facts.catalog.user(user)
@@ -129,7 +129,7 @@ class Office:
         return value
 
     def close(self) -> None:
-        self._queries.close()
+        self.queries.close()
 
 
 @contextmanager

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seiche.catalog.facts import Facts, SessionFact
 from seiche.errors import (
+    InsufficientPrivilege,
     InvalidParameter,
     SeicheError,
     UndefinedColumn,
@@ -52,8 +55,12 @@ def port() -> Iterator[Office]:
         ("SELECT current_database()", "dev"),
         ("SELECT current_schemas(true)", ["pg_catalog", "public"]),
         ("SELECT (current_schemas(false))[1]", "public"),
-        ("SELECT pg_get_userbyid(16387)", "root"),
-        ("SELECT pg_get_userbyid(1)", "unknown (OID=1)"),
+        ("SELECT pg_get_userbyid(1)", "root"),
+        ("SELECT usesysid FROM pg_shadow WHERE usename = 'root'", 1),
+        ("SELECT pg_cancel_backend(1024)", False),
+        ("SELECT 1 < ANY(current_schemas(NULL)::integer[])", None),
+        ("SELECT pg_postmaster_start_time() <= now()", True),
+        ("SELECT pg_get_userbyid(7)", "unknown (OID=7)"),
         ("SELECT quote_ident('Ship')", '"Ship"'),
         ("SELECT quote_literal('it''s')", "'it''s'"),
         ("SELECT quote_nullable(NULL)", "NULL"),
@@ -195,3 +202,20 @@ def test_sessions_ask_side_by_side(port: Office) -> None:
     for thread in threads:
         thread.join()
     assert len(found) == 20 and all(asked == told for asked, told in found)
+
+
+def test_a_session_is_stopped_or_sent_away_by_its_number() -> None:
+    told: list[tuple[int, bool]] = []
+    facts = Facts(catalog(), sessions=(SessionFact(4, "pilot"), SessionFact(5, "root")))
+    with office(facts) as port:
+        for user, query, answer in (
+            ("root", "SELECT pg_cancel_backend(4)", True),
+            ("pilot", "SELECT pg_terminate_backend(4)", True),
+            ("root", "SELECT pg_terminate_backend(6)", False),
+        ):
+            asking = replace(port.asking(user), signal=lambda pid, ends: told.append((pid, ends)))
+            found = port.queries.answer(parse_query(query).tree, asking, lambda stop: None)
+            assert found.table.column(0)[0].as_py() is answer
+        with pytest.raises(InsufficientPrivilege, match="must be a superuser"):
+            port.ask("SELECT pg_cancel_backend(5)", user="pilot")
+    assert told == [(4, False), (4, True)]
