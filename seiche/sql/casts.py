@@ -32,6 +32,7 @@ from seiche.sql.nodes import (
     integer,
     is_null,
     is_unknown,
+    negation,
     not_null,
     null,
     spark_cast,
@@ -490,7 +491,7 @@ def to_text(node: exp.Expr, settings: Settings) -> exp.Expr:
             return case(VARCHAR, [(not_null(node), made)])
         case Kind.MAP:
             entry = variable("e", struct_of(*type_.fields))
-            sides = [to_text(field(entry.copy(), name, part), settings) for name, part in type_.fields]
+            sides = [_entry_text(field(entry.copy(), name, part), settings) for name, part in type_.fields]
             told = [typed(exp.Coalesce(this=each, expressions=[text("NULL")]), VARCHAR) for each in sides]
             pair = call(VARCHAR, "concat", told[0], text(":"), told[1])
             items = transform(typed(node, type_.entries), "e", pair, array_of(VARCHAR))
@@ -503,6 +504,13 @@ def json_text(node: exp.Expr) -> exp.Expr:
     """The stored text with PostgreSQL's spaces: one after each colon and comma that is not in a string."""
     separated = r"""\G((?:[^",:]++|"(?:[^"\\]++|\\.)*+")*+)([,:])"""
     return call(VARCHAR, "regexp_replace", typed(node.copy(), VARCHAR), text(separated), text("$1$2 "))
+
+
+def _entry_text(node: exp.Expr, settings: Settings) -> exp.Expr:
+    """A key or a value of a map, where a boolean is a letter."""
+    if type_of(node).kind is not Kind.BOOLEAN:
+        return to_text(node, settings)
+    return case(VARCHAR, [(node, text("t")), (negation(node.copy()), text("f"))])
 
 
 def _item_text(node: exp.Expr, missing: str, settings: Settings, *, brackets: str) -> exp.Expr:
