@@ -1,10 +1,11 @@
 """SQL types: PostgreSQL's names for the user, and the physical form that Spark and Arrow store.
 
-A type is a plain value. Three of them have no direct Spark type and are stored as something that has:
+A type is a plain value. Four of them have no direct Spark type and are stored as something that has:
 
     time       bigint, microseconds since midnight
     interval   struct<months int, days int, micros bigint>, as PostgreSQL keeps it
     jsonb      string, canonical JSON text (keys sorted, no spaces)
+    map        array<struct<key, value>>, since Spark cannot compare its own maps
 
 `numeric` without a precision is decimal(38, 18) and prints without trailing zeros. A length of text is a column's
 affair: `character varying(20)` is stored and computed with as any other text.
@@ -40,13 +41,14 @@ class Kind(Enum):
     JSONB = "jsonb"
     ARRAY = "array"
     STRUCT = "struct"
+    MAP = "map"
     NULL = "unknown"  # the type of a bare NULL, before a context gives it one
 
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
     """A type. `precision` and `scale` belong to NUMERIC, `length` and `padded` to VARCHAR, `element` to ARRAY, `fields`
-    to STRUCT.
+    to STRUCT, and to MAP, where they are `key` and `value`.
 
     A NUMERIC with `declared=False` was not given a precision by the user: it prints without trailing zeros. A VARCHAR
     of length 0 has no limit; one that is `padded` is PostgreSQL's character(n). A type of the system's own
@@ -74,6 +76,8 @@ class SqlType:
                 return f"{self.element}[]"
             case Kind.STRUCT:
                 return "struct<" + ", ".join(f"{name} {type_}" for name, type_ in self.fields) + ">"
+            case Kind.MAP:
+                return f"map({self.fields[0][1]},{self.fields[1][1]})"
             case _:
                 return str(kind.value)
 
@@ -88,6 +92,8 @@ class SqlType:
                 return f"array<{self.element.spark}>"
             case Kind.STRUCT:
                 return "struct<" + ",".join(f"`{n}`:{t.spark}" for n, t in self.fields) + ">"
+            case Kind.MAP:
+                return self.entries.spark
             case kind:
                 return _SPARK[kind]
 
@@ -102,6 +108,8 @@ class SqlType:
                 return pa.list_(pa.field("element", self.element.arrow))
             case Kind.STRUCT:
                 return pa.struct([pa.field(name, type_.arrow) for name, type_ in self.fields])
+            case Kind.MAP:
+                return self.entries.arrow
             case kind:
                 return _ARROW[kind]
 
@@ -120,7 +128,12 @@ class SqlType:
     @property
     def is_hashable(self) -> bool:
         """Whether Arrow can group by it on the driver."""
-        return self.kind not in (Kind.ARRAY, Kind.STRUCT, Kind.INTERVAL)
+        return self.kind not in (Kind.ARRAY, Kind.STRUCT, Kind.MAP, Kind.INTERVAL)
+
+    @property
+    def entries(self) -> SqlType:
+        """What a map is stored as: its entries, in the order in which they were given."""
+        return array_of(struct_of(*self.fields))
 
     @property
     def has_length(self) -> bool:
@@ -141,6 +154,8 @@ class SqlType:
                 return array_of(self.element.bare)
             case Kind.STRUCT:
                 return struct_of(*((name, type_.bare) for name, type_ in self.fields))
+            case Kind.MAP:
+                return map_of(self.fields[0][1].bare, self.fields[1][1].bare)
             case _:
                 return VARCHAR
 
@@ -244,3 +259,7 @@ def array_of(element: SqlType) -> SqlType:
 
 def struct_of(*fields: tuple[str, SqlType]) -> SqlType:
     return SqlType(Kind.STRUCT, fields=fields)
+
+
+def map_of(key: SqlType, value: SqlType) -> SqlType:
+    return SqlType(Kind.MAP, fields=(("key", key), ("value", value)))

@@ -60,6 +60,7 @@ _OIDS: Mapping[Kind, tuple[int, int, int]] = {
     Kind.NUMERIC: (1700, 1231, -1),
     Kind.JSONB: (3802, 3807, -1),
     Kind.STRUCT: (RECORD_OID, 2287, -1),
+    Kind.MAP: (1043, 1015, -1),  # clients read it as text
     Kind.NULL: (25, 1009, -1),
 }
 
@@ -186,6 +187,8 @@ def _binary_encoder(type_: SqlType) -> Callable[[Any], bytes]:
             return lambda value: _encode_array(value, type_)
         case Kind.STRUCT:
             return lambda value: _encode_struct(value, type_)
+        case Kind.MAP:
+            return lambda value: format_value(value, type_).encode(errors="replace")
 
 
 def _encode_oid(value: int) -> bytes:

@@ -49,7 +49,7 @@ from seiche.sql.bind import BoundRelation, Settings, bind_expression, bind_inser
 from seiche.types import Kind
 
 _FILE_NAMES = "file_names"  # the property of a table: every name that a column ever had in its files
-_NO_CONSTANT = (Kind.ARRAY, Kind.STRUCT, Kind.INTERVAL, Kind.BYTEA)
+_NO_CONSTANT = (Kind.ARRAY, Kind.STRUCT, Kind.MAP, Kind.INTERVAL, Kind.BYTEA)
 
 
 Action = ast.AddColumn | ast.DropColumn | ast.RenameColumn | ast.Watermark

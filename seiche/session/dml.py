@@ -311,6 +311,8 @@ def _spelled(type_: SqlType) -> str:
             return f"{_spelled(type_.element)}[]"
         case Kind.STRUCT:
             return "struct<" + ", ".join(f"{quote_name(name)} {_spelled(each)}" for name, each in type_.fields) + ">"
+        case Kind.MAP:
+            return f"map({', '.join(_spelled(each) for _, each in type_.fields)})"
         case kind:
             return _WORDS.get(kind, str(type_))
 

@@ -25,7 +25,7 @@ from seiche.sql.statements import CreateFunction
 from seiche.sql.user_functions import UserFunction
 from seiche.types import Kind, SqlType
 
-_REFUSED = (Kind.INTERVAL, Kind.TIME)
+_REFUSED = (Kind.INTERVAL, Kind.MAP, Kind.TIME)
 _STEPS = ("create_state", "accumulate", "finish")  # of an aggregate
 
 _CALLS = """

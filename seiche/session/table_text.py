@@ -54,6 +54,8 @@ def _type(type_: SqlType) -> str:
             return f"{_type(type_.element)}[]"
         case Kind.STRUCT:
             return "STRUCT<" + ", ".join(f"{quote_name(name)} {_type(each)}" for name, each in type_.fields) + ">"
+        case Kind.MAP:
+            return f"MAP({', '.join(_type(each) for _, each in type_.fields)})"
         case kind:
             return _WORDS.get(kind, str(type_).upper())
 

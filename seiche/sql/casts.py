@@ -32,6 +32,7 @@ from seiche.sql.nodes import (
     integer,
     is_null,
     is_unknown,
+    negation,
     not_null,
     null,
     spark_cast,
@@ -58,6 +59,7 @@ from seiche.types import (
     Kind,
     SqlType,
     array_of,
+    map_of,
     numeric,
     struct_of,
 )
@@ -118,6 +120,8 @@ def context_of(source: SqlType, target: SqlType) -> Context | None:
                 return None
             found = [context_of(a, b) for (_, a), (_, b) in zip(source.fields, target.fields, strict=True)]
             return None if None in found else max((c for c in found if c), default=Context.IMPLICIT)
+        case Kind.MAP, Kind.MAP:
+            return context_of(struct_of(*source.fields), struct_of(*target.fields))
         case Kind.VARCHAR, _:
             return Context.EXPLICIT
         case _, Kind.VARCHAR:
@@ -215,6 +219,9 @@ def _wider(left: SqlType, right: SqlType) -> SqlType | None:
         assert left.element is not None and right.element is not None
         element = _wider(left.element, right.element)
         return None if element is None else array_of(element)
+    if left.kind is Kind.MAP and right.kind is Kind.MAP:
+        wider = [_wider(a, b) for (_, a), (_, b) in zip(left.fields, right.fields, strict=True)]
+        return map_of(wider[0], wider[1]) if wider[0] is not None and wider[1] is not None else None
     if left.kind is Kind.STRUCT and right.kind is Kind.STRUCT and len(left.fields) == len(right.fields):
         parts = [_wider(a, b) for (_, a), (_, b) in zip(left.fields, right.fields, strict=True)]
         names = [name for name, _ in left.fields]
@@ -275,6 +282,8 @@ def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
             return transform(node, "x", item, target)
         case Kind.STRUCT, Kind.STRUCT:
             return _struct(node, source, target, settings)
+        case Kind.MAP, Kind.MAP:
+            return typed(convert(typed(node, source.entries), target.entries, settings), target)
         case a, b if a in _RANK and b in _RANK:
             return _number(node, source, target, settings)
         case a, b if a in _MOMENTS and b in _MOMENTS:
@@ -421,7 +430,7 @@ def _from_text(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
             items = readings.nested_items(node, levels, settings) if nested else readings.array_items(node, settings)
             item = convert(variable("x", VARCHAR), target.element, settings)
             return items if target.element == VARCHAR else transform(items, "x", item, target)
-        case Kind.ARRAY | Kind.STRUCT:
+        case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
             raise FeatureNotSupported(
                 f"cast of a text expression to {target} is not supported",
                 detail="Only a quoted constant can be read as this type.",
@@ -480,6 +489,13 @@ def to_text(node: exp.Expr, settings: Settings) -> exp.Expr:
             items = call(array_of(VARCHAR), "array", *parts)
             made = call(VARCHAR, "concat", text("("), call(VARCHAR, "array_join", items, text(",")), text(")"))
             return case(VARCHAR, [(not_null(node), made)])
+        case Kind.MAP:
+            entry = variable("e", struct_of(*type_.fields))
+            sides = [_entry_text(field(entry.copy(), name, part), settings) for name, part in type_.fields]
+            told = [typed(exp.Coalesce(this=each, expressions=[text("NULL")]), VARCHAR) for each in sides]
+            pair = call(VARCHAR, "concat", told[0], text(":"), told[1])
+            items = transform(typed(node, type_.entries), "e", pair, array_of(VARCHAR))
+            return call(VARCHAR, "concat", text("{"), call(VARCHAR, "array_join", items, text(",")), text("}"))
         case _:
             return spark_cast(node, VARCHAR)
 
@@ -488,6 +504,13 @@ def json_text(node: exp.Expr) -> exp.Expr:
     """The stored text with PostgreSQL's spaces: one after each colon and comma that is not in a string."""
     separated = r"""\G((?:[^",:]++|"(?:[^"\\]++|\\.)*+")*+)([,:])"""
     return call(VARCHAR, "regexp_replace", typed(node.copy(), VARCHAR), text(separated), text("$1$2 "))
+
+
+def _entry_text(node: exp.Expr, settings: Settings) -> exp.Expr:
+    """A key or a value of a map, where a boolean is a letter."""
+    if type_of(node).kind is not Kind.BOOLEAN:
+        return to_text(node, settings)
+    return case(VARCHAR, [(node, text("t")), (negation(node.copy()), text("f"))])
 
 
 def _item_text(node: exp.Expr, missing: str, settings: Settings, *, brackets: str) -> exp.Expr:

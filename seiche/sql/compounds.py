@@ -9,7 +9,7 @@ from seiche.sql import choices, operators
 from seiche.sql.binder import QUERY, Binder, Clause
 from seiche.sql.calls import row_parts
 from seiche.sql.casts import convert
-from seiche.sql.functions import arrays, invoke, jsonb, spans
+from seiche.sql.functions import arrays, invoke, jsonb, maps, spans
 from seiche.sql.literals import array_literal
 from seiche.sql.nodes import call, field, integer, is_unknown, text, transform, type_of, typed, variable
 from seiche.types import JSONB, Kind, array_of, struct_of
@@ -44,6 +44,8 @@ def subscript(binder: Binder, node: exp.Bracket) -> exp.Expr:
     index = node.expressions[0]
     if type_of(inner).kind is Kind.JSONB:
         return jsonb.member(inner, binder.bind(index), binder.settings, as_text=False)
+    if type_of(inner).kind is Kind.MAP:
+        return maps.access(inner, binder.bind(index), binder.settings)
     if type_of(inner).kind is not Kind.ARRAY:
         raise DatatypeMismatch(f"cannot subscript type {type_of(inner)} because it does not support subscripting")
     if isinstance(index, exp.Slice):
@@ -66,6 +68,31 @@ def transformed(binder: Binder, arguments: list[exp.Expr]) -> exp.Expr:
     inside = binder.surroundings.around([(function.expressions[0].name, given)])
     body = binder.called(inside, Clause.FROM).settled(function.this)
     return transform(items, given.name, body, array_of(type_of(body)))
+
+
+def map_filtered(binder: Binder, arguments: list[exp.Expr]) -> exp.Expr:
+    """`map_filter(map, |k, v| …)`: the condition sees the key and the value and nothing else."""
+    if len(arguments) != 2 or not isinstance(arguments[1], exp.Lambda) or len(arguments[1].expressions) != 2:
+        raise SyntaxError_("map_filter takes a map and a condition on key and value, as in |k, v| v > 1")
+    node, function = binder.bind(arguments[0]), arguments[1]
+    if type_of(node).kind is not Kind.MAP:
+        raise DatatypeMismatch(f"map_filter needs a map, not type {type_of(node)}")
+    given = [variable(f"map_{name}", type_) for name, type_ in type_of(node).fields]
+    named = [(each.name, part) for each, part in zip(function.expressions, given, strict=True)]
+    inside = binder.surroundings.around(named)
+    condition = binder.called(inside, Clause.FROM).settled(function.this)
+    return maps.filtered(node, condition, ("map_key", "map_value"))
+
+
+def map_of_pairs(binder: Binder, arguments: list[exp.Expr]) -> exp.Expr:
+    """`MAP {key: value, …}`, as the parser gives it: keys and values in turn."""
+    if not arguments:
+        raise UndefinedObject(
+            "cannot determine type of empty map",
+            hint="Explicitly cast to the desired type, for example MAP{}::map(int,int).",
+        )
+    sides = [exp.Array(expressions=[each.copy() for each in arguments[start::2]]) for start in (0, 1)]
+    return invoke("map_from_key_values", [array(binder, each) for each in sides], binder.settings)
 
 
 def row(binder: Binder, node: exp.Expr) -> exp.Expr:

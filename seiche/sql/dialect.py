@@ -44,6 +44,8 @@ class Seiche(RisingWave):
 
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
             """`DATE '<text>'::timestamp` is a date that becomes a timestamp; sqlglot would read the text as one."""
+            if self._curr is not None and self._curr.token_type is TokenType.MAP and self._sees_brace():
+                return self._parse_map_of_pairs()
             typed = self._curr is not None and self._curr.token_type in self.TYPE_TOKENS
             tree = super()._parse_type(parse_interval, fallback_to_identifier)
             if not typed or not isinstance(tree, exp.Cast):
@@ -56,6 +58,22 @@ class Seiche(RisingWave):
             written.replace(exp.Cast(this=written.copy(), to=tree.args["to"]))
             outer: exp.Expr = tree.this.pop()
             return outer
+
+        def _sees_brace(self) -> bool:
+            return self._next is not None and self._next.token_type is TokenType.L_BRACE
+
+        def _parse_map_of_pairs(self) -> exp.Expr | None:
+            """`MAP {key: value, …}` as a call with keys and values in turn."""
+            self._advance(2)
+            parts: list[exp.Expr | None] = []
+            while not self._match(TokenType.R_BRACE):
+                if parts and not self._match(TokenType.COMMA):
+                    self.raise_error("Expected , or } in a map")
+                parts.append(self._parse_disjunction())
+                if not self._match(TokenType.COLON):
+                    self.raise_error("Expected : after a key of a map")
+                parts.append(self._parse_disjunction())
+            return self._parse_column_ops(exp.Anonymous(this="map_of_pairs", expressions=parts))
 
         def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
             """Also `SESSION WITH GAP <gap>` after ORDER BY, which is kept with the order until binding."""

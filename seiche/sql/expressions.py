@@ -25,7 +25,11 @@ from seiche.sql import (
 from seiche.sql.binder import QUERY, Binder, Clause, Surroundings, Usage
 from seiche.sql.calls import call_of
 from seiche.sql.casts import cast, convert
-from seiche.sql.functions import invoke, json_edit
+from seiche.sql.functions import (
+    invoke,
+    json_edit,
+    maps,
+)
 from seiche.sql.literals import array_literal, bytes_literal, interval_literal, literal, number_literal, parse_interval
 from seiche.sql.nodes import (
     Settings,
@@ -208,6 +212,8 @@ def _cast(binder: Binder, node: exp.Cast) -> exp.Expr:
     target = sql_type(node.args["to"])
     if isinstance(node.this, exp.Array) and not node.this.expressions:
         return array_literal([], target)
+    if isinstance(node.this, exp.Anonymous) and str(node.this.this) == "map_of_pairs" and not node.this.expressions:
+        return maps.empty(target)
     if isinstance(node.this, exp.Array) and target.element is not None:
         if not any(isinstance(item, QUERY) for item in node.this.expressions):
             return _array_of_casts(binder, node.this, target, target.element)

@@ -66,6 +66,10 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
             )
         case "array_transform":
             return compounds.transformed(binder, arguments)
+        case "map_filter":
+            return compounds.map_filtered(binder, arguments)
+        case "map_of_pairs":
+            return compounds.map_of_pairs(binder, arguments)
         case "make_interval":
             return _make_interval(binder, arguments)
     if is_aggregate(name) or (name in ORDERED and any(isinstance(a, exp.Order) for a in arguments)):

@@ -25,6 +25,7 @@ from seiche.sql.nodes import (
     text,
     transform,
     type_of,
+    typed,
     variable,
 )
 from seiche.types import INTEGER, VARCHAR, Kind, SqlType
@@ -54,6 +55,8 @@ def _applied(node: exp.Expr, target: SqlType, leaf: _Leaf) -> exp.Expr:
         case Kind.ARRAY:
             assert target.element is not None
             return transform(node, "t", _applied(variable("t", target.element), target.element, leaf), target)
+        case Kind.MAP:
+            return typed(_applied(typed(node, target.entries), target.entries, leaf), target)
         case Kind.STRUCT:
             parts: list[exp.Expr] = []
             for name, type_ in target.fields:

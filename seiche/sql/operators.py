@@ -314,6 +314,8 @@ def comparable(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings)
     elif is_unknown(right):
         right = convert(right, _loose(type_of(left)), settings)
     a, b = type_of(left), type_of(right)
+    if Kind.MAP in (a.kind, b.kind):
+        raise no_operator(symbol, left, right)
     if a.is_number and b.is_number:
         if a.kind is Kind.NUMERIC and b.kind is Kind.NUMERIC:
             return left, right

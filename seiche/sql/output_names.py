@@ -59,6 +59,8 @@ def output_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Connector | exp.Binary | exp.Not | exp.Neg | exp.Boolean | exp.Literal | exp.Null):
         return "bool" if isinstance(node, exp.Boolean) else "?column?"
     found = call_of(node)
+    if found is not None and found[0] == "map_of_pairs":
+        return "map"
     return found[0] if found is not None else "?column?"
 
 

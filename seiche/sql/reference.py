@@ -30,6 +30,7 @@ FAMILIES = {
     "spans": "Spans of time",
     "templates": "Dates and times as text",
     "arrays": "Arrays",
+    "maps": "Maps",
     "jsonb": "jsonb",
     "json_edit": "jsonb, changed",
     "jsonpath": "jsonb by path",
@@ -42,11 +43,12 @@ OPERATORS: dict[str, str] = {
     "text": "|| LIKE ILIKE ~~ ~~* !~~ !~~* SIMILAR TO ~ ~* !~ !~* ^@",
     "dates and times": "+ - * / OVERLAPS AT TIME ZONE",
     "arrays": "|| @> <@ && [ ] [ : ]",
+    "maps": "[ ]",
     "jsonb": "-> ->> #> #>> @> <@ ? ?| ?& || - #- @? @@ [ ] IS JSON",
 }
 SYNTAX = (
     "CASE COALESCE NULLIF GREATEST LEAST CAST :: EXTRACT ROW ARRAY EXISTS now() current_timestamp current_date "
-    "localtimestamp localtime current_time proctime() current_user array_transform"
+    "localtimestamp localtime current_time proctime() current_user array_transform MAP map_filter"
 ).split(" ")
 TIME_WINDOWS = ("tumble(table, column, size [, offset])", "hop(table, column, hop, size [, offset])")
 VOLATILE = ("random", "gen_random_uuid")

@@ -63,6 +63,8 @@ def format_value(value: Any, type_: SqlType, timezone: str = "UTC") -> str:
             return _array(value, type_, timezone)
         case Kind.STRUCT:
             return _struct(value, type_, timezone)
+        case Kind.MAP:
+            return _map(value, type_, timezone)
         case kind:
             assert_never(kind)
 
@@ -262,6 +264,15 @@ def _struct(value: Mapping[str, Any] | Sequence[Any], type_: SqlType, timezone: 
         return text
 
     return "(" + ",".join(item(part, field) for part, (_, field) in zip(values, type_.fields, strict=True)) + ")"
+
+
+def _map(value: Iterable[Mapping[str, Any]], type_: SqlType, timezone: str) -> str:
+    """RisingWave's form: nothing is quoted."""
+
+    def part(entry: Mapping[str, Any], name: str, part_type: SqlType) -> str:
+        return "NULL" if entry[name] is None else format_value(entry[name], part_type, timezone)
+
+    return "{" + ",".join(":".join(part(each, *field) for field in type_.fields) for each in value) + "}"
 
 
 # --- tables ------------------------------------------------------------------------------------------

@@ -149,9 +149,9 @@ _LITERALS = frozenset(
     }
 )
 QUOTED = _LITERALS | {TokenType.IDENTIFIER}
-OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
-CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
-_FOREIGN_SYMBOLS = frozenset({"==", "<=>", "??", "?::", "~~~", "|>", ":=", "{", "}", "`", "\\", "@", "{{", "}}"})
+OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_FOREIGN_SYMBOLS = frozenset({"==", "<=>", "??", "?::", "~~~", "|>", ":=", "`", "\\", "@", "{{", "}}"})
 # PostgreSQL folds the letters of ASCII only, and so does sqlglot.
 FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 WORD = re.compile(r"[^\W\d][\w$]*(?: [^\W\d]\w*)*")
@@ -173,8 +173,15 @@ def tokenize(text: str) -> list[Token]:
     except TokenError as cause:
         raise SyntaxError_("syntax error in the text", detail=f"The tokenizer stopped: {cause}.") from cause
     tokens: list[Token] = []
+    braces = 0  # of MAP {key: value}, the only ones that there are
     for token in raw:
         source = text[token.start : token.end + 1]
+        if source == "{" and tokens and tokens[-1].token_type is TokenType.MAP:
+            braces += 1
+        elif source == "}" and braces:
+            braces -= 1
+        elif source in ("{", "}"):
+            raise syntax_error(text, token)
         kind, value = token.token_type, token.text
         if kind is TokenType.BYTE_STRING and source[0] in "eE":
             kind, value = TokenType.STRING, _unescape(source[2:-1], token.start + 2)

@@ -24,6 +24,7 @@ from seiche.types import (
     SqlType,
     array_of,
     character,
+    map_of,
     numeric,
     struct_of,
     varchar,
@@ -44,6 +45,8 @@ def sql_type(node: exp.Expr) -> SqlType:
                 return _numeric_type(node)
             case exp.DataType.Type.ARRAY:
                 return array_of(sql_type(node.expressions[0]))
+            case exp.DataType.Type.MAP if len(node.expressions) == 2:
+                return map_of(sql_type(node.expressions[0]), sql_type(node.expressions[1]))
             case exp.DataType.Type.STRUCT:
                 return struct_of(
                     *((definition.name, sql_type(definition.args["kind"])) for definition in node.expressions)

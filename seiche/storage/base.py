@@ -257,6 +257,8 @@ def _iceberg_type(type_: SqlType, ids: object) -> IcebergType:
             assert type_.element is not None
             number = fresh()
             return ListType(number, _iceberg_type(type_.element, ids), element_required=False)
+        case Kind.MAP:
+            return _iceberg_type(type_.entries, ids)
         case Kind.STRUCT:
             numbered = [(fresh(), name, field) for name, field in type_.fields]
             return StructType(

@@ -18,8 +18,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from seiche.model import Epoch, RelationId
-from seiche.plan.algebra import Closing, Plan, Scan, Select, UnionAll, field_of, input_index
-from seiche.plan.marks import Beyond, Reach, bound_sql, literal, number_of, numbers_of, reach
+from seiche.plan.algebra import Closing, Plan, Scan, Select, UnionAll, field_of, input_index, rewrite_columns
+from seiche.plan.marks import Beyond, bound_sql, literal, number_of, numbers_of, reach
 from seiche.stream.marks import numbers
 from seiche.stream.runtime import EpochReads
 
@@ -62,45 +62,53 @@ def narrowed(plan: Closing, old: int | None, new: int) -> tuple[Plan, str | None
 
 
 def _narrowed(plan: Plan, field: str, old: int | None, new: int) -> Plan:
+    """The plan with a condition on the stored column that a field is computed from, for the field to be in a range."""
     match plan:
         case UnionAll():
             return replace(plan, inputs=tuple(_narrowed(child, field, old, new) for child in plan.inputs))
         case Select():
-            found = _followed(plan, field)
+            found = reach(_shown(plan, field))
             if found is None:
                 return plan
-            type_ = field_of(plan.inputs[input_index(found.column)], found.column.name).type
+            low, high = None if old is None else old + found.low, new + found.high
+            source = plan.inputs[input_index(found.column)]
+            if isinstance(source, (UnionAll, Select)) and len(plan.inputs) == 1:
+                return replace(plan, inputs=(_narrowed(source, found.column.name, low, high),))
+            type_ = field_of(source, found.column.name).type
 
             def at(number: int) -> exp.Expr:
                 return exp.maybe_parse(literal(number, type_), dialect="spark")
 
-            conditions: list[exp.Expr] = [exp.LTE(this=found.column.copy(), expression=at(new + found.high))]
-            if old is not None:
-                conditions.append(exp.GTE(this=found.column.copy(), expression=at(old + found.low)))
+            conditions: list[exp.Expr] = [exp.LTE(this=found.column.copy(), expression=at(high))]
+            if low is not None:
+                conditions.append(exp.GTE(this=found.column.copy(), expression=at(low)))
             return replace(plan, conjuncts=(*plan.conjuncts, *conditions))
         case _:
             return plan
 
 
-def _followed(plan: Select, field: str) -> Reach | None:
-    return reach(next(item.expr for item in plan.items if item.field.name == field))
+def _shown(plan: Select, field: str) -> exp.Expr:
+    return next(item.expr for item in plan.items if item.field.name == field)
 
 
 def may_concern(plan: Closing, reads: EpochReads, bound: int | None) -> bool:
     """Whether a change of the input may lie below the bound, by what is on the driver."""
-    return bound is not None and _may_lie_below(plan.input, plan.field, reads, bound)
+    return bound is not None and _may_lie_below(plan.input, exp.column(plan.field), reads, bound)
 
 
-def _may_lie_below(plan: Plan, field: str, reads: EpochReads, bound: int) -> bool:
+def _may_lie_below(plan: Plan, value: exp.Expr, reads: EpochReads, bound: int) -> bool:
+    """As `may_concern`, for an expression over one field of a plan."""
+    found = reach(value)
+    if found is None:
+        return True
     match plan:
         case Scan():
-            return _any_below(plan, field, reads, exp.column(field), bound)
+            return _any_below(plan, found.column.name, reads, value, bound)
         case UnionAll():
-            return any(_may_lie_below(child, field, reads, bound) for child in plan.inputs)
-        case Select(inputs=(Scan() as scan,)):
-            found = _followed(plan, field)
-            shown = next(item.expr for item in plan.items if item.field.name == field)
-            return found is None or _any_below(scan, found.column.name, reads, shown, bound)
+            return any(_may_lie_below(child, value, reads, bound) for child in plan.inputs)
+        case Select(inputs=(child,)):
+            shown = _shown(plan, found.column.name)
+            return _may_lie_below(child, rewrite_columns(value, lambda _: exp.paren(shown.copy())), reads, bound)
         case _:
             return True
 

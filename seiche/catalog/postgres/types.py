@@ -36,6 +36,7 @@ _OIDS = {
     Kind.NUMERIC: _NUMERIC,
     Kind.JSONB: 3802,
     Kind.STRUCT: 2249,
+    Kind.MAP: _VARCHAR,
     Kind.NULL: 25,
 }
 

@@ -13,6 +13,7 @@ from seiche.sql.functions import (
     json_edit,
     jsonb,
     jsonpath,
+    maps,
     maths,
     numerals,
     patterns,
@@ -25,6 +26,6 @@ from seiche.sql.functions import (
 from seiche.sql.functions.registry import invoke, is_function, undefined
 
 __all__ = [
-    "angles", "arrays", "bytea", "gamma", "invoke", "is_function", "json_edit", "jsonb", "jsonpath", "maths",
+    "angles", "arrays", "bytea", "gamma", "invoke", "is_function", "json_edit", "jsonb", "jsonpath", "maps", "maths",
     "numerals", "patterns", "spans", "strings", "system", "templates", "temporal", "undefined",
 ]  # fmt: skip

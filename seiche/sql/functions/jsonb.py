@@ -33,7 +33,16 @@ from seiche.sql.nodes import (
     typed,
     variable,
 )
-from seiche.types import BOOLEAN, INTEGER, JSONB, VARCHAR, Kind, array_of
+from seiche.types import (
+    BOOLEAN,
+    INTEGER,
+    JSONB,
+    VARCHAR,
+    Kind,
+    SqlType,
+    array_of,
+    struct_of,
+)
 
 Nodes = list[exp.Expr]
 
@@ -79,8 +88,21 @@ def as_json(node: exp.Expr, settings: Settings) -> exp.Expr:
         case Kind.STRUCT:
             members = [(text(name), field(node.copy(), name, member)) for name, member in type_.fields]
             return case(JSONB, [(not_null(node), _object(members, settings))])
+        case Kind.MAP:
+            return _of_entries(node, type_, settings)
         case _:
             return typed(quoted(to_text(node, settings)), JSONB)
+
+
+def _of_entries(node: exp.Expr, type_: SqlType, settings: Settings) -> exp.Expr:
+    """A map as an object: keys as texts."""
+    entry = variable("e", struct_of(*type_.fields))
+    (key, key_type), (value, value_type) = type_.fields
+    name = quoted(to_text(field(entry.copy(), key, key_type), settings))
+    pair = call(VARCHAR, "concat", name, text(":"), _or_null(field(entry, value, value_type), settings))
+    pairs = transform(typed(node.copy(), type_.entries), "e", pair, array_of(VARCHAR))
+    joined = call(VARCHAR, "concat", text("{"), call(VARCHAR, "array_join", pairs, text(",")), text("}"))
+    return case(JSONB, [(not_null(node), call(JSONB, "to_json", variant(joined)))])  # sorts the keys
 
 
 def _object(members: list[tuple[exp.Expr, exp.Expr]], settings: Settings) -> exp.Expr:

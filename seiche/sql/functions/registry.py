@@ -29,6 +29,7 @@ class Any_(Enum):
     INTEGER = "integer"
     FLOAT = "float"
     ARRAY = "anyarray"
+    MAP = "anymap"
     ELEMENT = "anyelement"  # an untyped literal waits for the array to type it
 
 
@@ -161,6 +162,8 @@ def _accepts(source: SqlType, parameter: Parameter) -> bool:
             return source.is_float
         case Any_.ARRAY:
             return source.kind is Kind.ARRAY
+        case Any_.MAP:
+            return source.kind is Kind.MAP
         case SqlType():
             return castable(source, parameter, Context.IMPLICIT)
 

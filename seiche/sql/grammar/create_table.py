@@ -80,7 +80,7 @@ def _version_columns(cursor: Cursor) -> tuple[str, ...]:
     return cursor.column_names()
 
 
-_UNORDERED = (Kind.BOOLEAN, Kind.JSONB, Kind.STRUCT, Kind.ARRAY, Kind.INTERVAL)
+_UNORDERED = (Kind.BOOLEAN, Kind.JSONB, Kind.STRUCT, Kind.ARRAY, Kind.MAP, Kind.INTERVAL)
 
 
 def _check_versions(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from seiche import types
-from seiche.errors import DuplicateColumn, FeatureNotSupported, InvalidParameter, UndefinedObject, nearest
+from seiche.errors import (
+    DuplicateColumn,
+    FeatureNotSupported,
+    InvalidDefinition,
+    InvalidParameter,
+    UndefinedObject,
+    nearest,
+)
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.statements import RESERVED_WORDS
 from seiche.sql.tokens import MAX_NESTING, too_deep
@@ -61,7 +68,12 @@ def read_type(cursor: Cursor) -> SqlType:
 def _nested_type(cursor: Cursor, around: int) -> tuple[SqlType, int]:
     """A type and how many levels of arrays and structs it has, where `around` more are around it."""
     start = cursor.position()
-    base, levels = _struct(cursor, start, around) if cursor.accept("struct") else (_scalar_type(cursor, start), 0)
+    if cursor.accept("struct"):
+        base, levels = _struct(cursor, start, around)
+    elif cursor.sees("map") and cursor.sees_symbol(TokenType.L_PAREN, 1):
+        base, levels = _map(cursor, start, around)
+    else:
+        base, levels = _scalar_type(cursor, start), 0
     while True:
         if cursor.accept_symbol(TokenType.L_BRACKET):
             if cursor.sees_symbol(TokenType.NUMBER):
@@ -100,6 +112,18 @@ def _struct(cursor: Cursor, start: int, around: int) -> tuple[SqlType, int]:
     return types.struct_of(*fields), deepest + 1
 
 
+def _map(cursor: Cursor, start: int, around: int) -> tuple[SqlType, int]:
+    _refuse_deep_type(cursor, around + 1)
+    cursor.index += 2
+    key, _ = _nested_type(cursor, around + 1)
+    cursor.expect_symbol(TokenType.COMMA)
+    value, levels = _nested_type(cursor, around + 1)
+    cursor.expect_symbol(TokenType.R_PAREN)
+    if key.kind is not types.Kind.VARCHAR and not key.is_integer:
+        raise InvalidDefinition(f"invalid map key type: {key}", hint="Keys are texts or integers.", position=start)
+    return types.map_of(key, value), levels + 1
+
+
 def _scalar_type(cursor: Cursor, start: int) -> SqlType:
     if cursor.sees("pg_catalog") and cursor.sees_symbol(TokenType.DOT, 1):
         cursor.index += 2
@@ -116,7 +140,7 @@ def _scalar_type(cursor: Cursor, start: int) -> SqlType:
     if type_ is None:
         while cursor.accept_symbol(TokenType.DOT):
             name += f".{cursor.name()}"
-        known = {*_TYPES, "struct"} - {"double"}
+        known = {*_TYPES, "struct", "map"} - {"double"}
         raise UndefinedObject(f'type "{name}" does not exist', hint=nearest(name, known), position=start)
     arguments = cursor.in_parentheses(cursor.integer) if cursor.sees_symbol(TokenType.L_PAREN) else ()
     if name in ("time", "timestamp"):

@@ -8,11 +8,14 @@ import pyarrow as pa
 import pytest
 
 from seiche.model import Column, RelationId
+from seiche.plan.algebra import Aggregate, Closing, Select
 from seiche.plan.marks import literal, reach, watermark_schema
 from seiche.sql.bind import Settings, bind_expression
+from seiche.stream.closing import narrowed
 from seiche.stream.marks import numbers
 from seiche.stream.watermark import Watermark
 from seiche.types import BIGINT, DATE, INTEGER, TIMESTAMP, TIMESTAMPTZ, SqlType
+from tests.unit.plan.harbour import Harbour
 
 EPOCH = datetime(1970, 1, 1)
 NOON = datetime(2024, 5, 6, 12)
@@ -80,6 +83,22 @@ def test_an_expression_that_never_decreases_tells_how_far_it_is_from_its_column(
 )
 def test_what_is_not_known_to_follow_a_column_does_not(type_: SqlType, expression: str) -> None:
     assert reach(watermark(type_, expression).expression.ast) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "branches"),
+    [
+        ("tumble(tides, at, INTERVAL '1 hour')", 1),
+        ("hop(tides, at, INTERVAL '20 minutes', INTERVAL '1 hour')", 3),
+    ],
+)
+def test_rows_that_close_are_looked_up_by_the_stored_column(source: str, branches: int) -> None:
+    plan = Harbour().plan(f"SELECT window_end, count(*) AS n FROM {source} GROUP BY 1 EMIT ON WINDOW CLOSE")
+    assert isinstance(plan, Aggregate) and isinstance(plan.input, Select)
+    (closing,) = plan.input.inputs
+    assert isinstance(closing, Closing)
+    narrow, _ = narrowed(closing, 0, 3_600_000_000)
+    assert str(narrow).count("LTE(") == branches and str(narrow).count("GTE(") == branches
 
 
 def test_constants_are_of_the_columns_type() -> None:
