@@ -18,6 +18,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=30, help="measured epochs for each figure")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of rows")
     parser.add_argument("--queries", nargs="*", default=[], help="of f and h: only these (q1 q6 …)")
+    parser.add_argument("--folder", help="of f: where tables of this scale are kept from one run to the next")
     options = parser.parse_args()
     known: dict[str, Callable[[], Iterable[Finding]]] = {
         "a": lambda: engine_bench.one_filter_view(options.times),
@@ -25,7 +26,7 @@ def main() -> int:
         "c": lambda: engine_bench.bulk_load(options.scale),
         "d": lambda: engine_bench.chain_of_views(options.times),
         "e": lambda: engine_bench.memory(options.scale),
-        "f": lambda: tpch_bench.tpch(min(options.times, 5), options.scale, options.queries),
+        "f": lambda: tpch_bench.tpch(min(options.times, 5), options.scale, options.queries, options.folder),
         "h": lambda: nexmark_bench.nexmark(min(options.times, 3), options.scale, options.queries),
         "i": lambda: jobs_bench.creation(options.scale),
         "j": lambda: jobs_bench.beside(options.times, options.scale),

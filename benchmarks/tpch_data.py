@@ -91,6 +91,11 @@ def order_key(number: int) -> int:
     return number // 8 * 32 + number % 8 + 1
 
 
+def order_number(key: int) -> int:
+    """The number of the order with a key."""
+    return (key - 1) // 32 * 8 + (key - 1) % 32
+
+
 class Generator:
     """Frames of rows. `orders` and `lineitem` are asked for by a range of order numbers, from 0."""
 

@@ -27,6 +27,8 @@ _numbers = itertools.count(1)
 
 _ONE_BATCH = 1 << 40  # bytes
 _LOCAL = "LocalRelation"
+_DATA = 1  # where its rows stand among its fields
+_AROUND_ORDER = ("Project", "GlobalLimit", "LocalLimit", "Offset")
 
 
 class Scope:
@@ -82,10 +84,12 @@ def to_arrow(frame: DataFrame) -> pa.Table:
     """The frame's rows on the driver.
 
     Filters and projections of rows that came from the driver are evaluated by Spark's optimizer already: what is left
-    of such a query is its answer, and no job has to run for it.
+    of such a query is its answer, and no job has to run for it. The order of such rows needs none either.
     """
     plan = frame._jdf.queryExecution().optimizedPlan()
     if plan.nodeName() != _LOCAL:
+        plan = _ordered_locally(plan, frame.sparkSession)
+    if plan is None:
         return frame.toArrow()
     jvm = frame.sparkSession._jvm
     assert jvm is not None
@@ -102,6 +106,41 @@ def to_arrow(frame: DataFrame) -> pa.Table:
         streams = [pa.ipc.open_stream(each) for each in NoOpSerializer().load_stream(file)]
     tables = [stream.read_all() for stream in streams]
     return pa.concat_tables(tables) if tables else frame.toArrow()
+
+
+def _ordered_locally(plan: Any, spark: SparkSession) -> Any | None:
+    """The answer of ORDER BY, maybe with LIMIT, over rows on the driver, as such rows; None for any other plan.
+
+    Spark would sample, shuffle and sort them, in jobs of their own.
+    """
+    above: list[Any] = []
+    while plan.nodeName() in _AROUND_ORDER:
+        above.append(plan)
+        plan = plan.child()
+    if plan.nodeName() != "Sort" or plan.child().nodeName() != _LOCAL:
+        return None
+    rows, order, jvm = plan.child(), plan.order(), spark._jvm
+    assert jvm is not None
+    each = [order.apply(index).child().nodeName() for index in range(order.length())]
+    if any(name != "AttributeReference" for name in each):
+        return None
+    by = jvm.org.apache.spark.sql.catalyst.expressions.InterpretedOrdering(order, rows.output())
+    made = _with_data(rows, rows.data().sorted(by), spark)
+    for node in reversed(above):
+        made = node.withNewChildren(jvm.PythonUtils.toSeq([made]))
+    made = _frame_of(made, spark)._jdf.queryExecution().optimizedPlan() if above else made
+    return made if made.nodeName() == _LOCAL else None
+
+
+def _with_data(local: Any, data: Any, spark: SparkSession) -> Any:
+    """The node with other rows. It is copied by position, since what else it has depends on Spark's version."""
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    count = local.productArity()
+    fields = gateway.new_array(gateway.jvm.java.lang.Object, count)
+    for index in range(count):
+        fields[index] = data if index == _DATA else local.productElement(index)
+    return local.makeCopy(fields)
 
 
 def to_arrow_within_limits(frame: DataFrame) -> pa.Table | None:

@@ -405,7 +405,8 @@ class Catalog:
             names = ", ".join(str(self.by_id[id]) for id in targets)
             raise DependentObjects(
                 f"{names} cannot be dropped because other objects depend on {'it' if len(targets) == 1 else 'them'}",
-                detail=_listed(self._why(blocked)) + "\nPermission denied while others depend on it.",
+                detail=f"{_listed(self._why(blocked))}\nPermission denied while others depend on it."
+                + _used([self.by_id[id].kind for id in targets], len(blocked)),
                 hint="Use DROP ... CASCADE to drop the dependent objects too.",
             )
         order: TopologicalSorter[ObjectId] = TopologicalSorter()
@@ -463,6 +464,11 @@ def _name_key(item: CatalogObject) -> _NameKey:
 def _not_found(kind: str, name: str) -> str:
     """In RisingWave's words, which its users search for."""
     return f'In the catalog: {kind} not found: "{name}".'
+
+
+def _used(kinds: list[ObjectKind], count: int) -> str:
+    """As `_not_found`, for functions, of which its users are told no names."""
+    return f"\nIn the catalog: function used by {count} other objects." if ObjectKind.FUNCTION in kinds else ""
 
 
 def _refuse_while_used(what: str, users: list[str], hint: str, before: str = "") -> None:

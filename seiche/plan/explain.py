@@ -39,6 +39,7 @@ from seiche.plan.algebra import (
 )
 from seiche.plan.choice import techniques
 from seiche.plan.fragments import Fragment
+from seiche.plan.grouping import summed
 from seiche.plan.keyed import meaning
 from seiche.plan.marks import told
 from seiche.plan.state import COUNT, group_state
@@ -452,7 +453,8 @@ def _spellings(plan: Aggregate, fields: Mapping[str, exp.Expr]) -> list[tuple[ex
                 if not is_aggregate_node(node):
                     return node
                 function = Function.SUM if isinstance(node, exp.Sum) else Function.COUNT
-                call = calls.get((function, node.this)) if isinstance(node, exp.Sum | exp.Count) else None
+                over = summed(node.this) if isinstance(node, exp.Sum) else node.this
+                call = calls.get((function, over)) if isinstance(node, exp.Sum | exp.Count) else None
                 missing |= call is None
                 return call.copy() if call is not None else node
 

@@ -31,7 +31,7 @@ from seiche.plan.algebra import (
 from seiche.plan.keyed import Body, keyed, table, tidy
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, type_of, unique
-from seiche.types import SMALLINT, SqlType
+from seiche.types import SMALLINT, Kind, SqlType, numeric
 
 _CORE: dict[type[exp.Expr], Function] = {
     exp.Sum: Function.SUM,
@@ -151,7 +151,18 @@ def _core_call(call: exp.Expr) -> tuple[Function, exp.Expr | None]:
         return Function.COUNT, argument
     if isinstance(argument, exp.Distinct):
         argument = argument.expressions[0]  # min, max, bool_and and bool_or do not care
+    if isinstance(call, exp.Sum):
+        argument = summed(argument)
     return _CORE[type(call)], argument
+
+
+def summed(argument: exp.Expr) -> exp.Expr:
+    """What a sum adds up. A bigint that was made wide for the sum's sake stays one: it is widened when it is summed."""
+    if isinstance(argument, exp.Cast) and type_of(argument) == numeric(38, 0):
+        inner: exp.Expr = argument.this
+        known = inner.meta.get("sql_type")
+        return inner if isinstance(known, SqlType) and known.kind is Kind.BIGINT else argument
+    return argument
 
 
 def _distinct_groups(
@@ -313,4 +324,4 @@ def _outside(node: exp.Expr, everything: Sequence[exp.Expr], chosen: Sequence[ex
     return None
 
 
-__all__ = ["aggregates", "distinct", "group", "grouping_sets", "is_aggregate"]
+__all__ = ["aggregates", "distinct", "group", "grouping_sets", "is_aggregate", "summed"]

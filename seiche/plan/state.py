@@ -19,11 +19,13 @@ All of it is Spark SQL text; `<row>` frames have the input's fields and `_op`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from seiche.errors import InvariantError
 from seiche.model import OP, Column, RelationSchema
-from seiche.plan.algebra import Aggregate, Call, Function, stored_schema
+from seiche.plan.algebra import Aggregate, Function, stored_schema
+from seiche.plan.words import Columns, FloatSum, bigint_sum, float_sum
 from seiche.types import BIGINT, Kind, SqlType, numeric
 
 COUNT = "_count"
@@ -32,16 +34,30 @@ FLOAT_AS_DECIMAL = numeric(38, 20)
 
 @dataclass(frozen=True, slots=True)
 class SumColumn:
-    """A state column that adds up: `of_row` is what one changed row adds, NULL for nothing."""
+    """A state column that adds up: `of_row` is what one changed row adds, NULL for nothing.
+
+    `total` is the same summed up in a way that costs the executors less, `plain` over rows none of which leaves. A
+    `combined` one is made of words of its own once the group is summed (`GroupState.combined`).
+    """
 
     name: str
     type: SqlType
     of_row: str
     may_overflow: bool = False
+    total: str | None = None
+    plain: str | None = None
+    combined: bool = False
+
+    @property
+    def whole(self) -> str:
+        """The sum over the rows of a group, all of which are there."""
+        return self.plain or self.partial
 
     @property
     def partial(self) -> str:
         """The sum over the changes of a group; NULL only where it outgrew its type."""
+        if self.total is not None:
+            return self.total
         if self.may_overflow:
             return f"if(count({self.of_row}) = 0, 0, try_sum({self.of_row}))"
         return f"coalesce(sum({self.of_row}), 0)"
@@ -81,8 +97,12 @@ class GroupState:
     sums: tuple[SumColumn, ...]
     extremes: tuple[ExtremeColumn, ...]
     results: dict[str, str]  # call -> expression over state columns
-    natives: dict[str, str]  # call -> Spark's own aggregate over plain rows, for groups evaluated anew
+    natives: dict[str, str]  # column -> Spark's own aggregate over plain rows, for calls whose state may not tell
+    evaluated: dict[str, str]  # those calls -> expression over state columns, natives and words
     inexact: tuple[str, ...]  # columns that must be zero for the state to be trusted
+    prepared: tuple[Columns, ...]  # columns that `<row>` frames need beside the input's, step by step
+    words: Columns  # sums of groups that are no state themselves
+    combined: tuple[Columns, ...]  # the state columns made of them, step by step
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -103,9 +123,10 @@ def group_state(aggregate: Aggregate) -> GroupState:
     extremes: dict[str, ExtremeColumn] = {}
     results: dict[str, str] = {}
     natives: dict[str, str] = {}
+    evaluated: dict[str, str] = {}
     inexact: list[str] = []
+    floats: dict[str, FloatSum] = {}
     for call in aggregate.calls:
-        natives[call.field.name] = _native(call)
         if call.function is Function.COUNT_ROWS:
             results[call.field.name] = f"`{COUNT}`"
             continue
@@ -113,25 +134,33 @@ def group_state(aggregate: Aggregate) -> GroupState:
             raise InvariantError(f"aggregate call {call} lacks its argument")
         name, value = call.argument.name, f"`{call.argument.name}`"
         present = f"_n_{name}"
-        sums.setdefault(present, SumColumn(present, BIGINT, f"if({value} is null, 0, `{OP}`)"))
+        if call.function not in (Function.MIN, Function.MAX):
+            counted = f"if({value} is null, 0, `{OP}`)"
+            sums.setdefault(present, SumColumn(present, BIGINT, counted, plain=f"count({value})"))
         match call.function:
             case Function.COUNT:
                 result = f"`{present}`"
             case Function.SUM if call.argument.type.is_float:
                 decimal, unfit = f"_d_{name}", f"_u_{name}"
-                exact = f"try_cast({value} as {FLOAT_AS_DECIMAL.spark})"
-                fits = f"cast({exact} as {call.argument.type.spark}) <=> {value}"
-                signed = f"if(`{OP}` > 0, {exact}, -{exact})"
-                sums[decimal] = SumColumn(decimal, FLOAT_AS_DECIMAL, signed, may_overflow=True)
-                sums[unfit] = SumColumn(unfit, BIGINT, f"if({fits}, 0, `{OP}`)")
+                made = floats[name] = float_sum(name, call.argument.type.spark, decimal)
+                signed = f"if(`{OP}` > 0, {made.exact}, -{made.exact})"
+                sums[decimal] = SumColumn(decimal, FLOAT_AS_DECIMAL, signed, may_overflow=True, combined=True)
+                sums[unfit] = SumColumn(unfit, BIGINT, f"if({made.fits}, 0, `{OP}`)")
                 inexact.append(unfit)
                 result = f"if(`{present}` = 0, null, cast(`{decimal}` as {call.field.type.spark}))"
+                natives[f"_native_{name}"] = f"try_sum({value})"
+                doubt = f"`{unfit}` <> 0 OR `{decimal}` IS NULL"
+                told = f"if({doubt}, `_native_{name}`, if(`{present}` = 0, null, {made.shown}))"
+                evaluated[call.field.name] = f"cast({told} as {call.field.type.spark})"
             case Function.SUM:
                 total = f"_s_{name}"
                 type_ = call.field.type
                 wide = f"cast({value} as {type_.spark})"
                 signed = f"if(`{OP}` > 0, {wide}, -{wide})"
-                sums[total] = SumColumn(total, type_, signed, may_overflow=type_.kind is Kind.NUMERIC)
+                if call.argument.type.kind is Kind.BIGINT and type_.kind is Kind.NUMERIC:
+                    sums[total] = SumColumn(total, type_, signed, total=bigint_sum(value))
+                else:
+                    sums[total] = SumColumn(total, type_, signed, may_overflow=type_.kind is Kind.NUMERIC)
                 result = f"if(`{present}` = 0, null, `{total}`)"
             case Function.BOOL_AND:
                 column = f"_f_{name}"
@@ -147,17 +176,20 @@ def group_state(aggregate: Aggregate) -> GroupState:
                 extremes[column] = ExtremeColumn(column, call.argument.type, name, greatest)
                 result = f"`{column}`"
         results[call.field.name] = f"cast({result} as {call.field.type.spark})"
-    return GroupState(tuple(sums.values()), tuple(extremes.values()), results, natives, tuple(inexact))
+    found = list(floats.values())
+    return GroupState(
+        tuple(sums.values()),
+        tuple(extremes.values()),
+        results,
+        natives,
+        evaluated,
+        tuple(inexact),
+        _side_by_side(each.prepared for each in found),
+        {word: value for each in found for word, value in each.words.items()},
+        _side_by_side(each.combined for each in found),
+    )
 
 
-def _native(call: Call) -> str:
-    match call.function:
-        case Function.COUNT_ROWS:
-            return "count(*)"
-        case function:
-            assert call.argument is not None
-            value = f"`{call.argument.name}`"
-            if function is Function.SUM and call.argument.type.kind is not Kind.REAL:
-                value = f"cast({value} as {call.field.type.spark})"
-            name = "try_sum" if function is Function.SUM else function.value
-            return f"cast({name}({value}) as {call.field.type.spark})"
+def _side_by_side(steps: Iterable[Sequence[Columns]]) -> tuple[Columns, ...]:
+    """The steps of several columns as steps of all of them."""
+    return tuple({name: value for part in parts for name, value in part.items()} for parts in zip(*steps, strict=True))

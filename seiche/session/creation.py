@@ -42,7 +42,19 @@ class Creation:
 
     def create_materialized_view(self, statement: ast.CreateMaterializedView, text: str) -> str | None:
         """Creates the view and, unless it is created in the background, waits for it. Returns a notice."""
-        return self._built(*ViewDefinitions(self._definitions()).create_materialized_view(statement, text))
+        definitions = self._definitions()
+        backfill, notice = ViewDefinitions(definitions).create_materialized_view(statement, text)
+        if backfill is None:
+            self._await_other(definitions, statement.name)
+        return self._built(backfill, notice)
+
+    def _await_other(self, definitions: Definitions, name: ast.ObjectName) -> None:
+        """Waits for a view of that name that somebody else creates: IF NOT EXISTS promises that it is there."""
+        view, schema = definitions.place(name)
+        there = self._database.catalog.try_find((schema, view))
+        backfill = self._database.jobs.get(there.id) if there is not None else None
+        if backfill is not None and not self._variables.is_on("background_ddl"):
+            self._wait_for(backfill)
 
     def create_index(self, statement: ast.CreateIndex) -> str | None:
         """As `create_materialized_view`, for an index."""

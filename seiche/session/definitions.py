@@ -9,7 +9,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, Schema
+from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, Schema
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
@@ -84,8 +84,19 @@ class Definitions:
         return self.database.catalog.try_find((schema, name)) is not None
 
     def refuse_taken(self, schema: str, name: str) -> None:
-        if self.exists(schema, name):
-            raise DuplicateObject(f'relation "{name}" already exists', hint="Drop it first, or choose another name.")
+        there = self.database.catalog.try_find((schema, name))
+        if there is None:
+            return
+        creating = there.status is ObjectStatus.CREATING
+        raise DuplicateObject(
+            f'relation "{name}" already exists',
+            detail=f"In the catalog: {there.kind.value} named {name} already exists and is still being created."
+            if creating
+            else None,
+            hint="Wait for it with WAIT, or choose another name."
+            if creating
+            else "Drop it first, or choose another name.",
+        )
 
     def new_object(
         self,

@@ -169,7 +169,10 @@ class Transaction:
 
     def _existing(self, job: TableJob, wanted: pa.Table) -> pa.Table:
         """The rows that this transaction sees under the keys of `wanted`: stored columns and `_vnode`."""
-        return self._looked_up(self.frame(job.relation), job.schema, wanted)
+        frame = self.frame(job.relation)
+        if job.relation not in self._writes:
+            return job.existing(self._versions[job.relation], wanted)  # which knows where not to look
+        return self._looked_up(frame, job.schema, wanted)
 
     def _looked_up(self, rows: DataFrame, schema: RelationSchema, wanted: pa.Table) -> pa.Table:
         key = list(schema.key)

@@ -8,7 +8,7 @@ call by its name, and an interval stays the text between its quotes, so that bin
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.risingwave import RisingWave
@@ -102,19 +102,6 @@ class Seiche(RisingWave):
             if not self._match(TokenType.PIPE):
                 self.raise_error("Expected | after the names")
             return exp.Lambda(this=self._parse_disjunction(), expressions=names)
-
-        def _parse_function(self, *given: Any, **named: Any) -> exp.Expr | None:
-            """`aggregate:f(x)`, RisingWave's way to call a function of an array with the values of a group."""
-            word = self._curr is not None and self._curr.text.lower() == "aggregate"
-            if not word or self._next is None or self._next.token_type is not TokenType.COLON:
-                return super()._parse_function(*given, **named)
-            self._advance(2)
-            made = super()._parse_function(*given, **named)
-            if not isinstance(made, exp.Anonymous):
-                self.raise_error("Expected a function after aggregate:")
-                return made
-            made.set("expressions", [exp.Anonymous(this="array_agg", expressions=made.expressions)])
-            return made
 
         def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
             """`IS UNKNOWN` is `IS NULL` for truth values only, so the word is kept."""

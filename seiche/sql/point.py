@@ -44,10 +44,11 @@ def point_read(query: exp.Expr, schema_of: Callable[[str], RelationSchema | None
     `schema_of` gives the shape of a source that is.
     """
     where = query.args.get("where") if isinstance(query, exp.Select) else None
-    if where is None:
+    source = query.args.get("from_")
+    if where is None or source is None:
         return None
     tables = [each for each in query.find_all(exp.Table) if isinstance(each.this, exp.Identifier)]
-    own = [join.this for join in query.args.get("joins") or ()] + [query.args["from_"].this]
+    own = [join.this for join in query.args.get("joins") or ()] + [source.this]
     conditions = conjuncts(where.this)
     for table in own:
         if not isinstance(table, exp.Table) or sum(each.name == table.name for each in tables) > 1:

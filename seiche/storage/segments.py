@@ -157,6 +157,11 @@ class SegmentWriter:
             self._cache.put(segment.path, table)
         return from_files(table, schema)
 
+    def read_bare(self, segments: Iterable[Segment], schema: RelationSchema) -> pa.Table:
+        """The stored columns of small bare segments that were just written."""
+        tables = [in_files(self._folder.read_table(segment.path), schema, ()) for segment in segments]
+        return pa.concat_tables(tables).rename_columns(list(schema.names))
+
     def load_base(self, file: DataFile, schema: RelationSchema) -> pa.Table:
         """A small file of a base as Arrow, shaped like a segment of the epoch before all others, and remembered."""
         table = self._cache.get(file.path)

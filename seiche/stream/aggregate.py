@@ -38,10 +38,12 @@ from seiche.plan.algebra import (
 )
 from seiche.plan.fragments import Fragment
 from seiche.plan.state import COUNT, GroupState, group_state
+from seiche.plan.words import with_columns
 from seiche.query import to_arrow
 from seiche.storage.changes import Changes, consolidate, vnode_sql
-from seiche.stream.linear import can_fail, changes_sql, exact_sql, lookup_condition, restricted_sql
+from seiche.stream.linear import can_fail, changes_sql, exact_sql, restricted_sql
 from seiche.stream.merge import REDO, Parts, can_merge, merge, parts_sql
+from seiche.stream.predicates import lookup_condition
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape
 
 
@@ -246,13 +248,23 @@ class _Groups:
             )
         columns = [f"`{name}`" for name in self.key_names]
         columns.append(f"sum(`{OP}`) AS `{COUNT}`")
-        columns += [f"{each.partial} AS `{each.name}`" for each in self.state.sums]
+        columns += self._summed()
         for each in self.state.extremes:
             columns.append(f"{each.function}(if(`{OP}` > 0, `{each.argument}`, null)) AS `{each.gained}`")
             columns.append(f"{each.function}(if(`{OP}` < 0, `{each.argument}`, null)) AS `{each.lost}`")
         if counting:
             columns.append(f"sum(if(`{OP}` >= 0, `{FAILED}`, 0)) AS `{FAILED}`")
-        return f"SELECT {', '.join(columns)} FROM ({changes}) GROUP BY {_list(self.key_names)}"
+        rows = with_columns(changes, self.state.prepared)
+        grouped = f"SELECT {', '.join(columns)} FROM ({rows}) GROUP BY {_list(self.key_names)}"
+        if not self.state.words:
+            return grouped
+        return f"SELECT * EXCEPT ({_list(self.state.words)}) FROM ({with_columns(grouped, self.state.combined)})"
+
+    def _summed(self, *, whole: bool = False) -> list[str]:
+        """The sums of a group, and the words of those that are put together afterwards."""
+        direct = [each for each in self.state.sums if not each.combined]
+        columns = {each.name: each.whole if whole else each.partial for each in direct}
+        return [f"{value} AS `{name}`" for name, value in {**columns, **self.state.words}.items()]
 
     def evaluate_items(self, runtime: Runtime, states: pa.Table) -> pa.Table:
         """The items of groups whose keys and state are given, in the same order."""
@@ -267,22 +279,18 @@ class _Groups:
 
     def evaluate_sql(self, rows: str) -> str:
         """Whole groups from plain rows: stored columns, `_vnode`, `_op`."""
-        columns = [f"coalesce(sum(`{OP}`), 0) AS `{COUNT}`"]
-        columns += [f"{each.partial} AS `{each.name}`" for each in self.state.sums]
+        columns = [f"count(1) AS `{COUNT}`", *self._summed(whole=True)]
         columns += [f"{each.function}(`{each.argument}`) AS `{each.name}`" for each in self.state.extremes]
-        columns += [f"{native} AS `_native_{name}`" for name, native in self.state.natives.items()]
+        columns += [f"{native} AS `{name}`" for name, native in self.state.natives.items()]
+        rows = with_columns(rows, self.state.prepared)
         if self.aggregate.total:
             constant = f"cast(0 as smallint) AS `{self.key_names[0]}`"
             grouped = f"SELECT {', '.join([constant, *columns])} FROM ({rows})"
         else:
             keys = [f"`{name}`" for name in self.key_names]
             grouped = f"SELECT {', '.join([*keys, *columns])} FROM ({rows}) GROUP BY {', '.join(keys)}"
-        results = {}
-        for name, result in self.state.results.items():
-            doubt = [f"`{column}` <> 0" for column in self.state.inexact]
-            doubt += [f"`{each.name}` IS NULL" for each in self.state.sums if each.may_overflow]
-            results[name] = f"if({' OR '.join(doubt)}, `_native_{name}`, {result})" if doubt else result
-        shown = f"SELECT {self._stored()} FROM ({_with(f'({grouped})', results)})"
+        groups = f"({with_columns(grouped, self.state.combined)})"
+        shown = f"SELECT {self._stored()} FROM ({_with(groups, self.state.results | self.state.evaluated)})"
         return (
             f"SELECT {_list(self.schema.names)}, {vnode_sql(self.schema.key)} AS `{VNODE}`,"
             f" cast(1 as tinyint) AS `{OP}` FROM ({shown})"

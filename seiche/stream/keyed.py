@@ -23,7 +23,8 @@ from seiche.model import OP, RelationId
 from seiche.plan.algebra import Keyed, Plan, Scan, Select, UnionAll, field_of, input_index, scans
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
-from seiche.stream.linear import Lookup, changes_sql, exact_sql, index_scan, key_predicate, restricted_sql, with_vnode
+from seiche.stream.linear import changes_sql, exact_sql, index_scan, restricted_sql, with_vnode
+from seiche.stream.predicates import Lookup, key_predicate
 from seiche.stream.recompute import tolerant
 from seiche.stream.runtime import EpochReads, Runtime
 from seiche.stream.temporal import at

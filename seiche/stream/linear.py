@@ -19,11 +19,7 @@ failed has dropped its row, so such rows come as extra ones with `_op` = 0 and n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from seiche.errors import InvariantError
@@ -43,17 +39,8 @@ from seiche.plan.algebra import (
 from seiche.sql.failures import failure_of
 from seiche.storage.changes import vnode_sql
 from seiche.stream import closing, temporal
+from seiche.stream.predicates import Lookup, key_predicate
 from seiche.stream.runtime import FAILED, EpochReads
-from seiche.types import Kind, SqlType
-
-# Up to this many different values a lookup asks for by name; beyond it, by range. Parquet skips pages by both.
-IN_LIST_MAX = 100
-
-# A lookup that has nothing else to do with the keys names this many. Parquet then skips by range all the same, and no
-# table of keys has to be broadcast.
-LOOKUP_LIST_MAX = 2_000
-
-_INTEGER_SUFFIX = {Kind.SMALLINT: "S", Kind.INTEGER: "", Kind.BIGINT: "L"}
 
 
 def can_fail(plan: Plan) -> bool:
@@ -356,20 +343,6 @@ def _ties(condition: exp.Expr, bound: set[int], candidate: int) -> bool:
     return any(a and a <= bound and b == {candidate} for a, b in (sides, sides[::-1]))
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """A condition that all wanted rows of a relation fulfil, for a scan to skip pages by, and the columns it limits."""
-
-    sql: str
-    columns: tuple[str, ...]
-
-    @staticmethod
-    def of(conditions: Sequence[tuple[str, str | None]]) -> Lookup | None:
-        """All of the conditions, each with its column; None when there is none."""
-        found = [(name, each) for name, each in conditions if each]
-        return Lookup(" AND ".join(each for _, each in found), tuple(name for name, _ in found)) if found else None
-
-
 def _index_of(plan: Select, number: int, lookup: Lookup, reads: EpochReads) -> Scan | None:
     """The index to look rows of an input up in, as a scan of what the Select needs of it."""
     source = plan.inputs[number]
@@ -411,70 +384,10 @@ def _lookup(plan: Select, changed: int, other: int, reads: EpochReads) -> Lookup
     return Lookup.of(found)
 
 
-def key_predicate(name: str, type_: SqlType, values: pa.ChunkedArray, *, listed_max: int = IN_LIST_MAX) -> str | None:
-    """A condition that holds for every non-null value among `values`, cheap to check against page statistics.
-
-    Up to `listed_max` different values it holds for no others.
-    """
-    if type_.kind not in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR):
-        return None
-    unique = pc.drop_null(pc.unique(values))
-    if len(unique) == 0:
-        return "false"
-    if len(unique) <= listed_max:
-        # A NULL more, since Spark turns a list of one into an equality with a literal.
-        listed = [_literal(value, type_) for value in unique.to_pylist()]
-        return f"`{name}` IN ({', '.join(listed)}, NULL)"
-    if not type_.is_integer:
-        return None
-    ends = pc.min_max(unique)
-    low, high = _rounded(ends["min"].as_py(), ends["max"].as_py())
-    return f"`{name}` BETWEEN {_bounded(low, type_)} AND {_bounded(high, type_)}"
-
-
-def _rounded(low: int, high: int) -> tuple[int, int]:
-    """A wider range with round ends, so that epochs that follow each other ask the same: Spark compiles the bounds
-    into its code, and keeps the code of queries that it has seen."""
-    step = 1 << max((high - low).bit_length() - 1, 0)
-    return low // step * step, -(-high // step) * step
-
-
-def _bounded(value: int, type_: SqlType) -> str:
-    bits = {Kind.SMALLINT: 15, Kind.INTEGER: 31, Kind.BIGINT: 63}[type_.kind]
-    return _literal(max(min(value, (1 << bits) - 1), -(1 << bits)), type_)
-
-
-def _literal(value: object, type_: SqlType) -> str:
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
-    if isinstance(value, date):
-        return f"DATE'{value.isoformat()}'"
-    if type_.is_integer and int(str(value)) >= 0:
-        # A thousand casts would take longer to analyse than the query takes to run.
-        return f"{value}{_INTEGER_SUFFIX[type_.kind]}"
-    return f"cast({value} as {type_.spark})"
-
-
-def lookup_condition(schema: RelationSchema, wanted: pa.Table) -> tuple[str | None, bool]:
-    """A condition on stored rows that those with a wanted key fulfil, and whether no others do."""
-    found = {
-        name: key_predicate(name, schema.column(name).type, wanted[name], listed_max=LOOKUP_LIST_MAX)
-        for name in wanted.column_names
-        if not wanted[name].null_count
-    }
-    conditions = [each for each in found.values() if each]
-    alone = len(wanted.column_names) == 1 and len(conditions) == 1
-    return " AND ".join(conditions) or None, alone and wanted.num_rows <= LOOKUP_LIST_MAX
-
-
 __all__ = [
-    "Lookup",
     "changes_sql",
     "exact_sql",
     "index_scan",
-    "key_predicate",
-    "lookup_condition",
     "restricted_sql",
     "weighted_sql",
     "with_vnode",

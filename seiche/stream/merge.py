@@ -23,6 +23,7 @@ from sqlglot import exp
 from seiche.model import EPOCH, OP, VNODE, RelationSchema
 from seiche.plan.algebra import Aggregate, Call, Function
 from seiche.plan.state import COUNT, ExtremeColumn, GroupState, SumColumn
+from seiche.plan.words import with_columns
 from seiche.storage.changes import arrow_schema, normalised
 from seiche.types import BIGINT, Kind, SqlType
 
@@ -66,7 +67,7 @@ def parts_sql(aggregate: Aggregate, state: GroupState, vnode: str, changes: str,
     columns += [f"`{each.argument}` AS `{each.name}`" for each in state.extremes]
     if failed is not None:
         columns.append(f"`{failed}`")
-    return f"SELECT {', '.join(columns)} FROM ({changes})"
+    return f"SELECT {', '.join(columns)} FROM ({with_columns(changes, state.prepared)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +252,10 @@ def _result(call: Call, columns: Mapping[str, Any]) -> pa.Array | None:
         return columns[COUNT]
     assert call.argument is not None
     name = call.argument.name
+    if call.function is Function.MIN:
+        return columns[f"_min_{name}"]
+    if call.function is Function.MAX:
+        return columns[f"_max_{name}"]
     empty = pc.equal(columns[f"_n_{name}"], 0)
     match call.function:
         case Function.COUNT:
@@ -268,10 +273,6 @@ def _result(call: Call, columns: Mapping[str, Any]) -> pa.Array | None:
             return pc.if_else(empty, pa.scalar(None, pa.bool_()), pc.equal(columns[f"_f_{name}"], 0))
         case Function.BOOL_OR:
             return pc.if_else(empty, pa.scalar(None, pa.bool_()), pc.greater(columns[f"_t_{name}"], 0))
-        case Function.MIN:
-            return columns[f"_min_{name}"]
-        case Function.MAX:
-            return columns[f"_max_{name}"]
 
 
 def _apart(

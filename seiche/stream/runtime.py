@@ -17,7 +17,7 @@ from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Se
 from seiche.plan.algebra import Plan, Scan, TemporalFilter, temporal_filters
 from seiche.plan.choice import USUAL_ONLY, Costs
 from seiche.query import Scope, is_local, local_rows, open_scope, to_arrow, to_arrow_within_limits
-from seiche.storage.changes import Changes, arrow_schema, consolidate
+from seiche.storage.changes import Changes, arrow_schema, consolidate, spark_ddl, vnode_sql
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion, Versions
@@ -194,7 +194,10 @@ class Runtime:
         if not segments or rows > self.limits.inline_rows_max:
             return self.written(relation, schema, segments)
         # They turned out to be few: as one whole segment they cost the next readers less.
-        table = to_arrow(self.reader.changes(Changes(relation, schema, rows, tuple(segments))))
+        frame = self.spark.createDataFrame(self.writer.read_bare(segments, schema), schema=spark_ddl(schema, ()))
+        table = to_arrow(
+            frame.selectExpr("*", f"{vnode_sql(schema.key)} AS `{VNODE}`", f"cast(1 as tinyint) AS `{OP}`")
+        )
         self.writer.remove(segments)
         return self.emit_table(relation, schema, table, epoch, fresh=True)
 
@@ -313,8 +316,11 @@ class EpochReads:
         name = (relation, epoch, True, None)
         if name not in self._views:
             version = self.runtime.versions.at(relation, epoch)
-            self._views[name] = self.scope.view(self.runtime.reader.exact(version))
+            self._views[name] = self.scope.view(self._exact_rows(version))
         return self._views[name]
+
+    def _exact_rows(self, version: RelationVersion) -> DataFrame:
+        return self.runtime.reader.exact(version)
 
     def delta(self, relation: RelationId) -> str:
         """The name of a view of the relation's changes."""

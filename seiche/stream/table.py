@@ -27,7 +27,7 @@ from seiche.storage.bounds import KeyBounds
 from seiche.storage.changes import Changes, consolidate, vnode_sql
 from seiche.storage.versions import RelationVersion
 from seiche.stream.conflict import Conflict, in_turn, not_outdated
-from seiche.stream.linear import lookup_condition
+from seiche.stream.predicates import lookup_condition
 from seiche.stream.rowids import TASK_RANGE, RowIds, vnodes_of
 from seiche.stream.runtime import Runtime, shape
 from seiche.stream.watermark import Arrivals, Watermark
@@ -154,7 +154,7 @@ class TableJob:
         if rows.num_rows == 0:
             return None
         fresh = self.has_row_ids or (not version.base.files and not version.segments)
-        changed = self.insert_changes(rows, lambda wanted: self._existing(version, wanted))
+        changed = self.insert_changes(rows, lambda wanted: self.existing(version, wanted))
         return self.runtime.emit_table(self.relation, self.schema, changed, epoch, fresh=fresh)
 
     def insert_changes(self, rows: pa.Table, existing_of: Callable[[pa.Table], pa.Table]) -> pa.Table:
@@ -187,7 +187,7 @@ class TableJob:
         indices = pc.array_sort_indices(chosen[f"{_SEQ}_{'min' if first else 'max'}"])
         return rows.take(chosen[f"{_SEQ}_{'min' if first else 'max'}"].take(indices))
 
-    def _existing(self, version: RelationVersion, rows: pa.Table) -> pa.Table:
+    def existing(self, version: RelationVersion, rows: pa.Table) -> pa.Table:
         """The stored rows whose keys are among `rows`: stored columns and `_vnode`."""
         columns = [*self.schema.names, VNODE]
         if not self.bounds.may_hold(version, rows):
@@ -277,7 +277,7 @@ class TableJob:
             self._check_keys_stay(frame)
             changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=False)
             return (changes.rows // 2 if changes else 0), changes
-        self.check_new_keys(table, lambda wanted: self._existing(version, wanted))
+        self.check_new_keys(table, lambda wanted: self.existing(version, wanted))
         count = int(pc.sum(pc.equal(table[OP], 1)).as_py() or 0)
         return count, self.runtime.emit_table(self.relation, self.schema, table, epoch)
 

@@ -34,10 +34,10 @@ def begin(folder: Path) -> None:
         database.execute("CREATE TABLE arrivals (id bigint PRIMARY KEY, berth int, containers int)")
         database.execute("CREATE TABLE berths (id int PRIMARY KEY, name varchar)")
         database.execute("INSERT INTO berths SELECT i, 'pier ' || i FROM generate_series(0, 4) AS g(i)")
-        for first, last in ((1, 100), (201, 300)):
+        for first, last in ((1, 100), (201, 300), (401, 800)):
             insert(database, first, last)
         database.execute("ALTER SYSTEM SET max_concurrent_creating_streaming_jobs = 0")
-        database.execute("SET background_ddl = true; SET backfill_rate_limit = 3")
+        database.execute("SET background_ddl = true; SET backfill_rate_limit = 1")
         create_and_cancel(database)
         database.execute("SET streaming_parallelism = 3")
         for name, query in VIEWS.items():
@@ -112,10 +112,14 @@ def write(database: seiche.Engine, ended: threading.Event) -> None:
 
 
 def tell(database: seiche.Engine) -> None:
-    """Prints `under way` once every view has read something and none is done; then waits to be killed."""
+    """Prints `under way` once every view has read something; then waits to be killed.
+
+    None may be done by then: at one row a second there is history for ten minutes, and a start takes one at worst.
+    """
     while True:
         told = [percent_of(str(row[2])) for row in rows(database, "SHOW JOBS")]
-        if len(told) == len(ALL) and all(each is not None and each > 0 for each in told):
+        assert len(told) == len(ALL) and None not in told, rows(database, "SHOW JOBS")
+        if all(each is not None and each > 0 for each in told):
             print("under way", *told, flush=True)
             threading.Event().wait()
         time.sleep(0.1)

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import seiche
 from seiche import errors
 from seiche.model import RelationId
+from seiche.query import to_arrow
 
 pytestmark = pytest.mark.spark
 
@@ -456,3 +457,20 @@ def test_describe_and_show_create_tell_what_was_written(db: seiche.Engine) -> No
     assert db.sql("SHOW CREATE TABLE t").rows == [("public.t", text)]
     with pytest.raises(errors.WrongObjectType):
         db.execute("SHOW CREATE MATERIALIZED VIEW t")
+
+
+def test_few_rows_are_put_in_order_without_a_spark_job(db: seiche.Engine) -> None:
+    spark = db.spark
+    berths = pa.table({"berth": [3, 1, None, 2], "quay": ["north", "south", "east", None]})
+    spark.createDataFrame(berths).createOrReplaceTempView("few_berths")
+    spark.sparkContext.setJobGroup("in order", "a test")
+    for query, expected in {
+        "SELECT berth, quay FROM few_berths ORDER BY berth DESC NULLS LAST": [3, 2, 1, None],
+        "SELECT cast(berth AS bigint) AS berth FROM few_berths WHERE quay <> 'north' ORDER BY quay LIMIT 1": [None],
+        "SELECT berth FROM few_berths ORDER BY quay, berth LIMIT 3": [2, None, 3],
+    }.items():
+        assert to_arrow(spark.sql(query))["berth"].to_pylist() == expected, query
+    assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("in order")) == []
+    computed = "SELECT berth FROM few_berths ORDER BY berth % 2, berth"  # no column: Spark's own sort
+    assert to_arrow(spark.sql(computed))["berth"].to_pylist() == [None, 2, 1, 3]
+    spark.catalog.dropTempView("few_berths")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 
 import pytest
 
 import seiche
+from seiche.plan.words import bigint_sum, float_sum, with_columns
+from tests.integration.conftest import Open
 
 pytestmark = [pytest.mark.spark]
 
@@ -37,3 +39,63 @@ def test_sums_of_doubles_do_not_drift_as_rows_come_and_go(db: seiche.Engine) -> 
     }
     found = dict(db.sql("SELECT gauge, level FROM levels").rows or [])
     assert found == pytest.approx(expected, rel=1e-12)
+
+
+TRICKY = [0.1, -0.1, -0.0, 0.5, 1e-6, 1.5e-7, 123456789.123456, 999999999.999999, -999999999.999999, 1e9, 4294967296.5]
+TRICKY += [1e17, -9.9e16, 0.12345678901234567, -0.7654321098765432, 1e-20, 2.5e-15, 3.3333333333333335, 1e15 + 0.125]
+UNFIT = [float("nan"), float("inf"), 1e18, -1e30, 1e-21, 1.2345678901234567e-10]
+
+
+def test_executors_sum_words_to_what_decimals_sum_to(db: seiche.Engine) -> None:
+    rng = random.Random(11)
+    exact = [each for each in TRICKY for _ in range(3)]
+    exact += [rng.randrange(-(10**15), 10**15) / 10 ** rng.randrange(0, 7) for _ in range(3000)]
+    drawn = [rng.uniform(-1, 1) * 10.0 ** rng.randint(-2, 5) for _ in range(500)]
+    exact += [each for each in drawn if Decimal(repr(each)) == Decimal(repr(each)).quantize(Decimal("1e-20"))]
+    rows = [(str(number % 3), value, rng.choice([1, 1, -1])) for number, value in enumerate(exact)]
+    rows += [("unfit", value, 1) for value in UNFIT] + [("none", None, 1), ("3", 1e17, 1)] * 2
+    rows += [("grown", 9e17, 1), ("grown", 9e17, 1), ("gone", 0.3, 1), ("gone", 0.3, -1)]
+    rows += [("quick", 0.1, 1), ("quick", 0.2, 1)]
+    made = float_sum("x", "double", "total")
+    db.spark.createDataFrame(rows, "k string, x double, _op tinyint").createOrReplaceTempView("words")
+    prepared = f"({with_columns('SELECT * FROM words', made.prepared)})"
+    summed = ", ".join(f"{value} AS `{word}`" for word, value in made.words.items())
+    groups = f"SELECT k, {summed}, sum(if({made.fits}, 0, _op)) AS unfit FROM {prepared} GROUP BY k"
+    query = f"SELECT k, total, unfit, {made.shown} AS shown FROM ({with_columns(groups, made.combined)})"
+    found = {row["k"]: (row["total"], row["unfit"], row["shown"]) for row in db.spark.sql(query).collect()}
+    with localcontext(Context(prec=80)):
+        for key in ("0", "1", "2", "3"):
+            expected = sum(op * Decimal(repr(value)) for k, value, op in rows if k == key)
+            assert found[key] == (expected, 0, float(expected))
+    assert found["unfit"][1] == len(UNFIT)
+    assert (found["none"], found["gone"], found["quick"][2]) == ((0, 0, 0.0), (0, 0, 0.0), 0.3)
+    assert found["grown"] == (None, 0, None)
+    small = f"SELECT x, {made.exact} AS exact FROM {prepared} WHERE k < '3'"
+    assert all(Decimal(repr(row["x"])) == row["exact"] for row in db.spark.sql(small).collect())
+
+
+def test_executors_sum_bigints_to_what_integers_sum_to(db: seiche.Engine) -> None:
+    rng = random.Random(12)
+    ends = [-(1 << 63), (1 << 63) - 1, -1, 0, 1, 1 << 32, -(1 << 32), (1 << 32) - 1]
+    values = [each for each in ends for _ in range(50)] + [rng.randrange(-(1 << 63), 1 << 63) for _ in range(500)]
+    rows = [(value, rng.choice([1, 1, -1])) for value in values]
+    frame = db.spark.createDataFrame([*rows, (None, 1)], "x bigint, _op tinyint")
+    assert frame.selectExpr(f"{bigint_sum('x')} AS s").first()["s"] == sum(value * op for value, op in rows)
+    assert frame.filter("x IS NULL").selectExpr(f"{bigint_sum('x')} AS s").first()["s"] == 0
+
+
+def test_a_view_built_from_many_rows_goes_on_from_the_same_sums(open_database: Open) -> None:
+    db = open_database(inline_rows_max=10)
+    db.execute("CREATE TABLE tides (id int PRIMARY KEY, gauge int, level double precision, calls bigint)")
+    db.execute("INSERT INTO tides SELECT i, i % 7, i * 0.1, i * 1000000000000 FROM generate_series(1, 500) AS g(i)")
+    shown = "gauge, count(*) AS n, sum(level) AS l, avg(level) AS a, sum(calls) AS c, avg(calls) AS d"
+    db.execute(f"CREATE MATERIALIZED VIEW levels AS SELECT {shown} FROM tides GROUP BY gauge")
+    for change in ("DELETE FROM tides WHERE id > 450", "UPDATE tides SET level = level + 1e-9, gauge = 1 WHERE id = 3"):
+        db.execute(change)
+        rows = [tuple(row) for row in db.sql("SELECT gauge, level, calls FROM tides").rows or []]
+        found = {row[0]: row[1:] for row in db.sql("SELECT * FROM levels").rows or []}
+        for gauge in range(7):
+            levels = [Decimal(repr(level)) for g, level, _ in rows if g == gauge]
+            calls = sum(each for g, _, each in rows if g == gauge)
+            assert found[gauge][:2] == (len(levels), float(sum(levels)))
+            assert found[gauge][3] == calls

@@ -120,6 +120,8 @@ def test_a_run_over_a_large_log_nets_what_happened_to_each_key(open_database: Op
 def test_what_happens_is_counted_and_what_is_dropped_is_forgotten(db: seiche.Engine) -> None:
     harbour(db, 100)
     db.execute(f"CREATE MATERIALIZED VIEW v AS {SHAPES['filtered']}")
+    assert metric(db, 'seiche_backfill_rows_total{relation="v"}') == 100  # though it was built at once
+    assert metric(db, 'seiche_backfill_step_seconds_count{relation="v"}') == 1
     before = metric(db, 'seiche_epochs_total{outcome="committed"}')
     db.execute("INSERT INTO arrivals VALUES (1001, 1, 3)")
     assert metric(db, 'seiche_epochs_total{outcome="committed"}') > before

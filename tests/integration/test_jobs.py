@@ -448,3 +448,21 @@ def test_a_view_that_is_created_while_its_table_is_dropped_goes_with_it(
     assert rows(db, "SHOW TABLES") == [("berths",)]
     assert rows(db, "SHOW MATERIALIZED VIEWS") == []
     assert [record.message for record in caplog.records if record.levelname in ("ERROR", "WARNING")] == []
+
+
+def test_if_not_exists_waits_for_a_view_that_is_being_created(db: seiche.Engine) -> None:
+    harbour(db, arrivals=20)
+    other = db.session()
+    other.execute("SET background_ddl = true")
+    other.execute("SET backfill_rate_limit = 0")
+    other.execute("CREATE MATERIALIZED VIEW slow AS SELECT id FROM arrivals")
+    with pytest.raises(errors.DuplicateObject) as taken:
+        db.execute("CREATE MATERIALIZED VIEW slow AS SELECT 1 AS one")
+    assert "still being created" in str(taken.value.detail)
+    with ThreadPoolExecutor(1) as pool:
+        again = pool.submit(db.session().execute, "CREATE MATERIALIZED VIEW IF NOT EXISTS slow AS SELECT 1 AS one")
+        time.sleep(0.3)
+        assert not again.done()
+        db.execute("ALTER MATERIALIZED VIEW slow SET BACKFILL_RATE_LIMIT = DEFAULT")
+        again.result(60)
+    assert len(rows(db, "SELECT * FROM slow")) == 20

@@ -36,7 +36,7 @@ _PASSED = f"CASE WHEN y < {_FROM} THEN {_STEPS} ELSE 1D END"
 # The power is taken in two halves, since the whole one overflows before gamma does.
 _POSITIVE = (
     f"CASE WHEN y <= 21 AND y = floor(y) THEN CAST(factorial(CAST(y AS INT) - 1) AS DOUBLE) "
-    "WHEN y = DOUBLE('Infinity') THEN y "
+    "WHEN y > 172 AND NOT isnan(y) THEN DOUBLE('Infinity') "  # more than a double holds
     f"ELSE {math.sqrt(2 * math.pi)!r}D * pow(z, z / 2 - 0.25D) * exp(-z) * pow(z, z / 2 - 0.25D) * exp({_series()}) "
     f"/ {_PASSED} END"
 )

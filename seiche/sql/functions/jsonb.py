@@ -19,6 +19,7 @@ from seiche.sql.nodes import (
     conjunction,
     equal,
     field,
+    guarded,
     integer,
     is_null,
     lambda_,
@@ -189,7 +190,10 @@ def _length(node: exp.Expr) -> exp.Expr:
 
 @function("jsonb_array_length", "json_array_length", takes=[JSONB])
 def _array_length(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(INTEGER, "json_array_length", arguments[0])
+    node = arguments[0]
+    told = [text(f"cannot get array length of a {what}") for what in ("non-array", "scalar")]
+    complaint = case(VARCHAR, [(starts(node, "{"), told[0])], told[1])
+    return guarded(call(INTEGER, "json_array_length", node.copy()), negation(starts(node, "[")), complaint, settings)
 
 
 @function("jsonb_typeof", "json_typeof", takes=[JSONB])

@@ -22,6 +22,7 @@ from seiche.errors import DataException, InvariantError
 from seiche.model import EPOCH, OP, VNODE, VNODES, Epoch, RelationId, RelationSchema
 from seiche.query import Scope
 from seiche.storage.changes import Changes, arrow_schema
+from seiche.storage.versions import RelationVersion
 from seiche.stream.backfill.progress import InputProgress, Position, Slice, next_slice
 from seiche.stream.runtime import EpochReads, Runtime, shape
 from seiche.types import Kind, SqlType
@@ -166,6 +167,16 @@ def _read(runtime: Runtime, relation: RelationId, epoch: Epoch, piece: Slice) ->
         return None
     ones = pa.array([1] * table.num_rows, pa.int8())
     return SliceRows(relation, schema, table.num_rows, shape(table.append_column(OP, ones), schema))
+
+
+class WholeReads(EpochReads):
+    """Inputs that are read whole, by no more tasks than the job may have.
+
+    Where that is one, a grouping needs no exchange: the whole step is one task, and leaves the other cores alone.
+    """
+
+    def _exact_rows(self, version: RelationVersion) -> DataFrame:
+        return self.runtime.spread(super()._exact_rows(version))
 
 
 @dataclass(frozen=True, slots=True)

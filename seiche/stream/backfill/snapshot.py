@@ -40,12 +40,13 @@ from seiche.stream.backfill.slices import (
     GrowingReads,
     Seen,
     SliceRows,
+    WholeReads,
     read_next,
     read_until,
 )
 from seiche.stream.backfill.stages import Method, Stage, stages
 from seiche.stream.backfill.state import BackfillState, Surroundings, pins_at
-from seiche.stream.runtime import EpochReads, Failures, shape
+from seiche.stream.runtime import Failures, shape
 from seiche.stream.view import ViewJob
 
 log = logging.getLogger(__name__)
@@ -205,8 +206,7 @@ class SnapshotBackfill:
         limited = self._limiter.rate is not None
         inputs = {relation for stage in self._stages for relation in stage.read}
         fresh = self.state.step == 0 and not self.state.counts
-        most = self._sizer.rows if self._around.load.busy else self._sizer.at_once_rows
-        if fresh and not limited and sum(map(self._estimate, inputs)) <= most:
+        if fresh and not limited and sum(map(self._estimate, inputs)) <= self._at_once_max():
             self._wait_while_paused()
             self._make_room()
             self._build_at_once()
@@ -222,18 +222,27 @@ class SnapshotBackfill:
             self._run_stage(self._stages[self.state.stage])
         self._commit(replace(self.state, as_of=self.state.pinned), drop_vnodes=True)
 
+    def _at_once_max(self) -> int:
+        """Up to how many rows one step builds the view.
+
+        Beside a busy stream, steps tell progress and cost a kill less. But groups would be merged in each of them,
+        by stages that take every core.
+        """
+        added = all(stage.method is Method.APPEND for stage in self._stages)
+        return self._sizer.rows if added and self._around.load.busy else self._sizer.at_once_rows
+
     def _build_at_once(self) -> None:
-        pinned = self.state.pinned
+        pinned, started, read = self.state.pinned, self._around.clock.monotonic(), 0
         with self._around.trash.reading():
             for each in self.job.fragments:
                 self._stop_if_cancelled()
+                inputs = sum(map(self._estimate, each.inputs))
                 with self._runtime.scope() as scope:
-                    frame = fragments.build(each, EpochReads(self._runtime, scope, pinned, pinned, {}))
-                    versions = self._runtime.versions
-                    inputs = sum(versions.at(relation, pinned).rows_estimate for relation in each.inputs)
+                    frame = fragments.build(each, WholeReads(self._runtime, scope, pinned, pinned, {}))
                     self._write(each, frame, pinned, few=inputs <= self._runtime.limits.inline_rows_max)
-                self.steps += 1
+                read += sum(map(self._estimate, each.inputs & self.job.inputs))
         self._commit(replace(self.state, as_of=pinned, stage=len(self._stages)))
+        self._took(read, self._around.clock.monotonic() - started)
 
     def _run_stage(self, stage: Stage) -> None:
         if stage.method is Method.WHOLE:
@@ -253,7 +262,7 @@ class SnapshotBackfill:
     def _run_whole(self, stage: Stage) -> None:
         pinned, started = self.state.pinned, self._around.clock.monotonic()
         with self._around.trash.reading(), self._runtime.scope() as scope:
-            frame = fragments.build(stage.fragment, EpochReads(self._runtime, scope, pinned, pinned, {}))
+            frame = fragments.build(stage.fragment, WholeReads(self._runtime, scope, pinned, pinned, {}))
             self._write(stage.fragment, frame, self._next_epoch(), few=False)
         self._stop_if_cancelled()
         self._end_stage()

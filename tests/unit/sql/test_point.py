@@ -84,6 +84,7 @@ def test_a_query_that_does_more_with_the_row_is_left_to_spark_over_that_row(quer
         "SELECT * FROM ships WHERE NOT id = 7",
         "SELECT * FROM ships WHERE name = 'Ada'",
         "SELECT * FROM ships WHERE id = tons",
+        "SELECT 7 WHERE true",
         "SELECT * FROM ships WHERE id = NULL",
         "SELECT * FROM ships WHERE id = 7.5",
         "SELECT * FROM loads WHERE berth = 'south'",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -15,17 +14,14 @@ from seiche.model import Epoch, RelationId
 from seiche.plan.algebra import Aggregate, Plan, Select, UnionAll
 from seiche.storage.changes import Changes, arrow_schema
 from seiche.stream.linear import (
-    IN_LIST_MAX,
     can_fail,
     changes_sql,
     exact_sql,
-    key_predicate,
     restricted_sql,
     weighted_sql,
     with_vnode,
 )
 from seiche.stream.runtime import EpochReads
-from seiche.types import BIGINT, DATE, DOUBLE, INTEGER, VARCHAR, SqlType
 from tests.unit.plan.harbour import ARRIVALS, BERTHS, SCHEMAS, SHIPS, Harbour
 
 BEFORE, AFTER = Epoch(4), Epoch(5)
@@ -206,26 +202,6 @@ def test_columns_of_different_types_make_no_predicate(harbour: Harbour) -> None:
     reads = Reads(ships=[{"id": 3, "draught": 1.0}])
     changes_of(harbour, "SELECT s.name FROM ships s JOIN berths b ON b.depth = s.draught", reads)
     assert reads.predicates == {"berths_old": None}
-
-
-@pytest.mark.parametrize(
-    ("type_", "values", "expected"),
-    [
-        (INTEGER, [2, None, 2], "`k` IN (2, NULL)"),
-        (BIGINT, [-1], "`k` IN (cast(-1 as bigint), NULL)"),
-        (VARCHAR, ["it's", "a\\b"], r"`k` IN ('it\'s', 'a\\b', NULL)"),
-        (DATE, [date(2026, 5, 1)], "`k` IN (DATE'2026-05-01', NULL)"),
-        (INTEGER, [None], "false"),
-        (INTEGER, [], "false"),
-        (DOUBLE, [1.0], None),
-        (INTEGER, list(range(IN_LIST_MAX + 1)), "`k` BETWEEN 0 AND 128"),
-        (VARCHAR, [str(n) for n in range(IN_LIST_MAX + 1)], None),
-    ],
-)
-def test_a_key_predicate_names_few_values_and_spans_many(
-    type_: SqlType, values: list[Any], expected: str | None
-) -> None:
-    assert key_predicate("k", type_, pa.chunked_array([pa.array(values, type_.arrow)])) == expected
 
 
 # --- whole values ------------------------------------------------------------------------------------
