@@ -217,6 +217,7 @@ def _keyed(plan: Keyed, known: Known) -> Plan:
     if _is_by_row(plan):
         for name, bound in below.items():
             return replace(plan, inputs=(_restricted(plan.inputs[0], name, bound),))
+        return replace(plan, inputs=(emit_on_close(plan.inputs[0], known),))
     if plan.title == "Window":
         name, body = final_rows(plan, below)
         return replace(plan, inputs=(_restricted(plan.inputs[0], name, below[name]),), body=body)

@@ -2,7 +2,8 @@
 
 The rows of a partition come in the order of the watermarked column, and later ones come behind all that are closed. So
 an answer over rows up to the current one is final at once. One over k rows that follow is when that many do; one over
-a session is when a row follows that the gap parts from it. Until then a row is kept back.
+a session is when a row follows that the gap parts from it. Until then a row is kept back. What GAP_FILL puts behind a
+row comes when the next one is closed, and the row itself before that.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported
 from seiche.plan.algebra import Keyed, input_column
+from seiche.plan.keyed import meaning
 from seiche.plan.marks import reach
 from seiche.sql.frames import SESSION_GAP
+from seiche.sql.gap_fill import NEXT
 
 _RANKS = frozenset(("row_number", "rank", "dense_rank"))
 _OF_PARTITION = frozenset(("percent_rank", "cume_dist", "ntile"))
@@ -41,7 +44,9 @@ def final_rows(plan: Keyed, bounds: Mapping[str, exp.Expr]) -> tuple[str, exp.Qu
     if len(names) != 1:
         raise _refused("Its window functions are ordered by different columns.")
     name = names.pop()
-    needed = [_needed(each) for each in windows]
+    ahead = {name for name in (field.name for field in plan.columns) if name.startswith(NEXT)}
+    filled = [each for name in ahead for each in meaning(plan.body, name).find_all(exp.Window)]
+    needed = [_needed(each) for each in windows if each not in filled] or [_Needed()]
     body = _with_ties_told(plan)
     windows = list(_innermost(body).find_all(exp.Window))
     rows = max(each.rows for each in needed)

@@ -21,7 +21,7 @@ from seiche.sql.statements import quote_name
 from seiche.types import Kind, SqlType
 
 _SOURCE = "gap fill source"
-_NEXT = "gap fill next "
+NEXT = "gap fill next "
 _STEP = '"gap fill step"'
 
 
@@ -96,7 +96,7 @@ def _micros_of(moment: str) -> str:
 
 
 def _next(name: str) -> str:
-    return quote_name(_NEXT + name)
+    return quote_name(NEXT + name)
 
 
 def _partition_by(names: Sequence[str]) -> str:

@@ -162,6 +162,13 @@ def test_sessions_of_different_gaps_are_all_waited_for() -> None:
     assert f"_widest > CAST({5 * MINUTE} AS BIGINT)" in text and f"_widest > CAST({9 * MINUTE} AS BIGINT)" in text
 
 
+def test_gaps_are_filled_between_closed_rows() -> None:
+    plan = closed("SELECT at, height FROM gap_fill(tides, at, INTERVAL '1 minute', PARTITION_BY(high))")
+    (found,) = closings(plan)
+    assert isinstance(found.input, Select | Scan) and found.field == "at"
+    assert "_ahead" not in str(plan)
+
+
 @pytest.mark.parametrize(
     "query",
     [
