@@ -17,6 +17,7 @@ from sqlglot import exp
 from seiche.model import Column, RelationId, RelationSchema
 from seiche.plan.algebra import rewrite_columns
 from seiche.plan.temporal import MICROS
+from seiche.sql.nodes import kind_of, whole_number
 from seiche.types import BIGINT, Kind, SqlType
 
 # A call of this name stands for the watermark that a relation holds.
@@ -150,7 +151,7 @@ _DATES = (exp.DType.DATE, exp.DType.DATE32)
 def _cast_reach(cast: exp.Cast) -> Reach | None:
     """A cast between times, or between integers. Views live in UTC, so a zone changes no moment."""
     target, below = cast.to.this, reach(cast.this)
-    is_number = target in _INTEGERS and _kind(cast.this) in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
+    is_number = target in _INTEGERS and kind_of(cast.this) in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
     if target in _ZONES or is_number:  # a moment as a number counts seconds
         return below
     return _floor(below, _DAY) if target in _DATES else None
@@ -162,7 +163,7 @@ def _floor(below: Reach | None, width: int) -> Reach | None:
 
 def _added(arguments: Sequence[exp.Expr]) -> Reach | None:
     unit, amount, moment = arguments
-    number, below = _constant(amount), reach(moment)
+    number, below = whole_number(amount), reach(moment)
     if number is None or below is None or unit.name not in MICROS:
         return None
     micros = number * MICROS[unit.name]
@@ -170,8 +171,8 @@ def _added(arguments: Sequence[exp.Expr]) -> Reach | None:
 
 
 def _moved(left: exp.Expr, right: exp.Expr, *, minus: bool) -> Reach | None:
-    below, number = reach(left), _constant(right)
-    if below is None or number is None or _kind(left) in _TIMES:
+    below, number = reach(left), whole_number(right)
+    if below is None or number is None or kind_of(left) in _TIMES:
         return None
     amount = -number if minus else number
     return Reach(below.column, below.low - amount, below.high - amount)
@@ -182,27 +183,9 @@ def _window_start(node: exp.Expr) -> Reach | None:
     rest = node.right.unnest() if isinstance(node, exp.Sub) else None
     if not isinstance(node, exp.Sub) or not isinstance(rest, exp.Anonymous) or str(rest.this).lower() != "pmod":
         return None
-    since, size = rest.expressions[0].unnest(), _constant(rest.expressions[1])
+    since, size = rest.expressions[0].unnest(), whole_number(rest.expressions[1])
     plain = isinstance(since, exp.Sub) and since.left.unnest() == node.left.unnest()
     return _floor(reach(node.left), size) if plain and size is not None else None
-
-
-def _constant(node: exp.Expr) -> int | None:
-    inner = node.unnest()
-    if isinstance(inner, exp.Cast):
-        return _constant(inner.this)
-    if isinstance(inner, exp.Neg):
-        number = _constant(inner.this)
-        return None if number is None else -number
-    return int(inner.name) if isinstance(inner, exp.Literal) and inner.is_int else None
-
-
-def _kind(node: exp.Expr) -> Kind | None:
-    for each in (node, node.unnest()):
-        found = each.meta.get("sql_type")
-        if isinstance(found, SqlType):
-            return found.kind
-    return None
 
 
 # --- what a bound comes to ---------------------------------------------------------------------------

@@ -44,7 +44,7 @@ from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import type_of
 from seiche.plan.subqueries import holds_subquery
 from seiche.sql.invocations import NOW
-from seiche.sql.nodes import conjuncts
+from seiche.sql.nodes import conjuncts, kind_of, whole_number
 from seiche.types import Kind, SqlType
 
 MICROS = {"MICROSECOND": 1, "DAY": 86_400_000_000}
@@ -233,19 +233,9 @@ def _added(node: exp.Expr) -> tuple[str, int, exp.Expr] | None:
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() != "timestampadd":
         return None
     unit, amount, moment = node.expressions
-    number = _constant(amount)
-    is_timestamp = _kind(moment) in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+    number = whole_number(amount)
+    is_timestamp = kind_of(moment) in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
     return (unit.name, number, moment.unnest()) if number is not None and unit.name in MICROS and is_timestamp else None
-
-
-def _constant(node: exp.Expr) -> int | None:
-    inner = node.unnest()
-    if isinstance(inner, exp.Cast):
-        return _constant(inner.this)
-    if isinstance(inner, exp.Neg):
-        number = _constant(inner.this)
-        return None if number is None else -number
-    return int(inner.name) if isinstance(inner, exp.Literal) and inner.is_int else None
 
 
 def _number(value: int) -> exp.Expr:
@@ -255,16 +245,8 @@ def _number(value: int) -> exp.Expr:
 
 def _is_zone_only(cast: exp.Cast) -> bool:
     """Whether a cast only puts a timestamp into the views' zone or takes it out of it."""
-    kinds = {_kind(cast), _kind(cast.this)}
+    kinds = {kind_of(cast), kind_of(cast.this)}
     return kinds == {Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
-
-
-def _kind(node: exp.Expr) -> Kind | None:
-    for each in (node, node.unnest()):
-        found = each.meta.get("sql_type")
-        if isinstance(found, SqlType):
-            return found.kind
-    return None
 
 
 def _typed(node: exp.Expr, type_: SqlType) -> exp.Expr:
