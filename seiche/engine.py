@@ -30,14 +30,15 @@ from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock, SystemClock
 from seiche.config import Config
 from seiche.epoch.coordinator import Coordinator
-from seiche.epoch.report import EpochReport
-from seiche.errors import JavaNotUsable, LeaseLost, SeicheError
+from seiche.epoch.report import CoordinatorState, EpochReport
+from seiche.errors import EngineStopped, JavaNotUsable, LeaseLost, SeicheError
 from seiche.model import Epoch, RelationId
 from seiche.session import python_functions
 from seiche.session.database import Database, maintenance_policy, relation_schemas
 from seiche.session.observed import Observer
 from seiche.session.result import Result
 from seiche.session.run import Session
+from seiche.sql.failures import spark_gone
 from seiche.storage.base import IcebergBases
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.files import DataFolder
@@ -118,6 +119,13 @@ class Engine:
     @property
     def committed_epoch(self) -> Epoch:
         return self.database.runtime.versions.committed_epoch
+
+    def broken(self) -> BaseException | None:
+        """Why nothing works any more until a restart; None while all is well."""
+        health = self.database.coordinator.health()
+        if health.state is CoordinatorState.FAILED and health.last_error is not None:
+            return health.last_error
+        return _ended_spark()
 
     def on_epoch(self, listener: Callable[[EpochReport], None]) -> None:
         """Calls the listener after every epoch, on the coordinator's thread."""
@@ -306,6 +314,13 @@ class _Spark:
 
 
 _spark = _Spark()
+
+
+def _ended_spark() -> EngineStopped | None:
+    """What to say when the Java process of this one's Spark has ended by itself, such as for want of memory."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    code = process.poll() if process is not None else None
+    return spark_gone(f"Its exit code is {code}.") if code is not None else None
 
 
 def _sql_conf(config: Config) -> dict[str, str]:

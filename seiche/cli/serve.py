@@ -23,7 +23,6 @@ from typing import TextIO
 import seiche
 from seiche.config import Config
 from seiche.engine import Engine
-from seiche.epoch.report import CoordinatorState
 from seiche.errors import LeaseHeld, ServerNotUsable
 from seiche.server.backend import EngineBackend
 from seiche.server.dashboard import Dashboard, dashboard_host
@@ -106,8 +105,7 @@ async def _serve(engine: Engine, config: Config, options: ServerOptions, dashboa
             with suppress(TimeoutError):
                 async with asyncio.timeout(HEALTH_SECONDS):
                     await told.wait()
-            health = engine.database.coordinator.health()
-            broken = health.last_error if health.state is CoordinatorState.FAILED else None
+            broken = engine.broken()
         log.info("stopping: %d sessions are open", server.sessions)
         await server.stop()
         if dashboard is not None:

@@ -65,8 +65,11 @@ class Work:
         """The time that the statement may take begins; 0 is no limit."""
         self._deadline = time.monotonic() + limit_ms / 1000 if limit_ms else None
         self._timed_out.clear()
-        self._context.setJobGroup(f"{self._name}-{self._works}", "a session's statement", True)
-        self._context.setLocalProperty("spark.scheduler.pool", "queries")
+        try:
+            self._context.setJobGroup(f"{self._name}-{self._works}", "a session's statement", True)
+            self._context.setLocalProperty("spark.scheduler.pool", "queries")
+        except Exception as error:  # Spark is gone
+            raise translate_spark_error(error) from error
 
     def cancel(self) -> None:
         """Stops the statement that runs now, if any. May be called from any thread, and returns at once."""

@@ -15,6 +15,7 @@ from seiche.errors import (
     DataException,
     DiskFull,
     DivisionByZero,
+    EngineStopped,
     InvalidParameter,
     InvalidText,
     InvariantError,
@@ -139,12 +140,23 @@ _TYPES = {
 }
 
 
+def spark_gone(detail: str | None = None) -> EngineStopped:
+    return EngineStopped(
+        "Spark's Java process has ended",
+        detail=detail,
+        hint="Start Seiche again: nothing that was acknowledged is lost. A process that was killed for its memory wants"
+        " a larger machine or a smaller driver_memory.",
+    )
+
+
 def translate_spark_error(error: BaseException) -> SeicheError:
     """PostgreSQL's error for an exception of Spark; one that says nothing of the user's data stays ours."""
     if isinstance(error, SeicheError):
         return error
     if isinstance(error, OverflowError):  # Python's calendar is shorter than Spark's
         return DataException("date or timestamp out of range", detail="It lies before year 1 or after year 9999.")
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        return spark_gone()
     condition, message = _condition(error)
     if "No space left on device" in message:
         return DiskFull(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import asyncpg
 import psycopg
@@ -211,6 +214,28 @@ def test_psql_runs_a_script(server: HarbourServer) -> None:
         ["psql", "-X", "-A", "-t", "-q", address], input=script, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout.splitlines(), done.stderr) == (["1", "2", "UTC"], "")
+
+
+def test_a_server_whose_spark_has_died_ends_and_a_restart_recovers(server: HarbourServer) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE moorings (id int PRIMARY KEY)")
+        connection.execute("INSERT INTO moorings VALUES (1)")
+    os.kill(java_of(server.pid), signal.SIGKILL)
+    assert server.wait() == 1
+    assert "Spark's Java process has ended" in server.log.read_text()
+    server.start()
+    with server.connect() as connection:
+        assert connection.execute("SELECT * FROM moorings").fetchall() == [(1,)]
+
+
+def java_of(process: int) -> int:
+    """The Java that a process has started."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            name, _, rest = stat.read_text().partition(" (")[2].rpartition(") ")
+            if name == "java" and int(rest.split()[1]) == process:
+                return int(stat.parent.name)
+    raise AssertionError(f"process {process} has no Java")
 
 
 def test_what_was_acknowledged_is_there_after_a_kill_and_a_restart(server: HarbourServer) -> None:

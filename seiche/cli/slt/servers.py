@@ -85,6 +85,13 @@ class ServerProcess:
             self._end()
         return code
 
+    def wait(self) -> int:
+        """Waits until it has ended by itself; its exit code."""
+        assert self._process is not None
+        code = self._process.wait(_STOP_SECONDS)
+        self._end()
+        return code
+
     def __enter__(self) -> ServerProcess:
         self.start()
         return self
