@@ -19,7 +19,7 @@ from seiche.plan.keyed import meaning
 from seiche.plan.marks import reach
 from seiche.sql.frames import SESSION_GAP
 from seiche.sql.gap_fill import NEXT
-from seiche.sql.nodes import whole_number
+from seiche.sql.literals import constant_integer
 
 _RANKS = frozenset(("row_number", "rank", "dense_rank"))
 _OF_PARTITION = frozenset(("percent_rank", "cume_dist", "ntile"))
@@ -113,7 +113,7 @@ def _needed(window: exp.Window) -> _Needed:
 
 def _offset(function: exp.Expr) -> int:
     given = function.expressions if isinstance(function, exp.Anonymous) else []
-    number = whole_number(given[1]) if len(given) > 1 else 1
+    number = constant_integer(given[1]) if len(given) > 1 else 1
     if number is None:
         raise _refused("The distance of lead or lag is not a constant.")
     return number
@@ -123,7 +123,7 @@ def _following(spec: exp.WindowSpec | None) -> int:
     end = spec.args.get("end") if spec is not None else "CURRENT ROW"
     if end == "CURRENT ROW" or (spec is not None and spec.args.get("end_side") == "PRECEDING"):
         return 0
-    number = whole_number(end) if isinstance(end, exp.Expr) else None
+    number = constant_integer(end) if isinstance(end, exp.Expr) else None
     if spec is None or number is None or str(spec.args.get("kind")).upper() != "ROWS":
         raise _refused("The frame of a window function reaches beyond a number of rows that follow.")
     return number

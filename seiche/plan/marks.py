@@ -17,7 +17,8 @@ from sqlglot import exp
 from seiche.model import Column, RelationId, RelationSchema
 from seiche.plan.algebra import rewrite_columns
 from seiche.plan.temporal import MICROS
-from seiche.sql.nodes import kind_of, whole_number
+from seiche.sql.literals import constant_integer
+from seiche.sql.nodes import kind_of
 from seiche.types import BIGINT, Kind, SqlType
 
 # A call of this name stands for the watermark that a relation holds.
@@ -163,7 +164,7 @@ def _floor(below: Reach | None, width: int) -> Reach | None:
 
 def _added(arguments: Sequence[exp.Expr]) -> Reach | None:
     unit, amount, moment = arguments
-    number, below = whole_number(amount), reach(moment)
+    number, below = constant_integer(amount), reach(moment)
     if number is None or below is None or unit.name not in MICROS:
         return None
     micros = number * MICROS[unit.name]
@@ -171,7 +172,7 @@ def _added(arguments: Sequence[exp.Expr]) -> Reach | None:
 
 
 def _moved(left: exp.Expr, right: exp.Expr, *, minus: bool) -> Reach | None:
-    below, number = reach(left), whole_number(right)
+    below, number = reach(left), constant_integer(right)
     if below is None or number is None or kind_of(left) in _TIMES:
         return None
     amount = -number if minus else number
@@ -183,7 +184,7 @@ def _window_start(node: exp.Expr) -> Reach | None:
     rest = node.right.unnest() if isinstance(node, exp.Sub) else None
     if not isinstance(node, exp.Sub) or not isinstance(rest, exp.Anonymous) or str(rest.this).lower() != "pmod":
         return None
-    since, size = rest.expressions[0].unnest(), whole_number(rest.expressions[1])
+    since, size = rest.expressions[0].unnest(), constant_integer(rest.expressions[1])
     plain = isinstance(since, exp.Sub) and since.left.unnest() == node.left.unnest()
     return _floor(reach(node.left), size) if plain and size is not None else None
 

@@ -44,7 +44,8 @@ from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import type_of
 from seiche.plan.subqueries import holds_subquery
 from seiche.sql.invocations import NOW
-from seiche.sql.nodes import conjuncts, kind_of, whole_number
+from seiche.sql.literals import constant_integer
+from seiche.sql.nodes import conjuncts, kind_of
 from seiche.types import Kind, SqlType
 
 MICROS = {"MICROSECOND": 1, "DAY": 86_400_000_000}
@@ -233,7 +234,7 @@ def _added(node: exp.Expr) -> tuple[str, int, exp.Expr] | None:
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() != "timestampadd":
         return None
     unit, amount, moment = node.expressions
-    number = whole_number(amount)
+    number = constant_integer(amount)
     is_timestamp = kind_of(moment) in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
     return (unit.name, number, moment.unnest()) if number is not None and unit.name in MICROS and is_timestamp else None
 

@@ -65,17 +65,6 @@ def kind_of(node: exp.Expr) -> Kind | None:
     return None
 
 
-def whole_number(node: exp.Expr) -> int | None:
-    """The value of a constant that is an integer, None of anything else."""
-    inner = node.unnest()
-    if isinstance(inner, exp.Cast):
-        return whole_number(inner.this)
-    if isinstance(inner, exp.Neg):
-        number = whole_number(inner.this)
-        return None if number is None else -number
-    return int(inner.name) if isinstance(inner, exp.Literal) and inner.is_int else None
-
-
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
     """The conditions that AND joins, without the parentheses around each."""
     inner = condition.unnest()

@@ -12,7 +12,7 @@ from seiche.errors import InvalidParameter
 from seiche.sql import intervals
 from seiche.sql.casts import common_type, convert, micros_of
 from seiche.sql.functions.registry import undefined
-from seiche.sql.literals import MICROS_PER_DAY, interval_constant, interval_literal, zone_of
+from seiche.sql.literals import MICROS_PER_DAY, constant_integer, interval_constant, interval_literal, zone_of
 from seiche.sql.nodes import (
     Settings,
     bigint,
@@ -52,7 +52,7 @@ def constant_series(name: str, arguments: list[exp.Expr]) -> tuple[int, int, int
     """The bounds of a series of integers that are written down."""
     if not all(type_of(argument).is_integer for argument in arguments):
         return None
-    values = [_written_integer(argument) for argument in arguments]
+    values = [constant_integer(argument) for argument in arguments]
     if len(values) == 2:
         values.append(1)
     if len(values) != 3 or None in values or values[2] == 0:
@@ -60,19 +60,6 @@ def constant_series(name: str, arguments: list[exp.Expr]) -> tuple[int, int, int
     start, stop, step = (int(value) for value in values if value is not None)
     short = (1 if step > 0 else -1) if name == "range" else 0
     return start, stop - short, step
-
-
-def _written_integer(node: exp.Expr) -> int | None:
-    match node:
-        case exp.Paren() | exp.Cast():
-            return _written_integer(node.this)
-        case exp.Neg():
-            inner = _written_integer(node.this)
-            return None if inner is None else -inner
-        case exp.Literal(is_string=False) if str(node.this).isdigit():
-            return int(node.this)
-        case _:
-            return None
 
 
 def series(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr:
@@ -89,7 +76,7 @@ def series(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr
     if not type_.is_integer and type_.kind is not Kind.NUMERIC:
         raise undefined(name, arguments)
     start, stop, *rest = (convert(a, type_, settings) for a in arguments)
-    if rest and _written_integer(rest[0]) == 0:
+    if rest and constant_integer(rest[0]) == 0:
         raise InvalidParameter("step size cannot equal zero")
     step = rest[0] if rest else convert(integer(1), type_, settings)
     if type_.kind is Kind.NUMERIC:
