@@ -87,12 +87,8 @@ class Transaction:
 
     def frame(self, relation: RelationId) -> DataFrame:
         """The rows of a relation as this transaction sees them: stored columns and `_vnode`."""
-        self.snapshot()
         runtime = self.database.runtime
-        version = self._versions.get(relation)
-        if version is None:  # created since, by this transaction's own DDL perhaps
-            version = self._versions[relation] = runtime.versions.committed(relation)
-        rows = runtime.reader.exact(version)
+        rows = runtime.reader.exact(self._version(relation))
         writes = self._writes.get(relation)
         if writes is None:
             return rows
@@ -101,6 +97,13 @@ class Transaction:
         keys = F.broadcast(own.select(*writes.schema.key).distinct())
         others = rows.select(*names).join(keys, on=list(writes.schema.key), how="left_anti").select(*names)
         return others.unionByName(own.filter(f"`{OP}` = 1").select(*names))
+
+    def _version(self, relation: RelationId) -> RelationVersion:
+        """What the transaction reads of a relation, its own writes aside."""
+        self.snapshot()
+        if relation not in self._versions:  # created since, by this transaction's own DDL perhaps
+            self._versions[relation] = self.database.runtime.versions.committed(relation)
+        return self._versions[relation]
 
     def evaluate(self, query: BoundQuery, now_ms: int | None = None) -> DataFrame:
         """A bound query over what this transaction sees."""
@@ -169,10 +172,9 @@ class Transaction:
 
     def _existing(self, job: TableJob, wanted: pa.Table) -> pa.Table:
         """The rows that this transaction sees under the keys of `wanted`: stored columns and `_vnode`."""
-        frame = self.frame(job.relation)
         if job.relation not in self._writes:
-            return job.existing(self._versions[job.relation], wanted)  # which knows where not to look
-        return self._looked_up(frame, job.schema, wanted)
+            return job.existing(self._version(job.relation), wanted)  # which knows where not to look
+        return self._looked_up(self.frame(job.relation), job.schema, wanted)
 
     def _looked_up(self, rows: DataFrame, schema: RelationSchema, wanted: pa.Table) -> pa.Table:
         key = list(schema.key)
