@@ -23,6 +23,7 @@ from seiche.model import OP, VNODE, Epoch, RelationId, RelationSchema, physical_
 from seiche.plan.marks import ID, VALUE, literal, reach
 from seiche.query import to_arrow
 from seiche.sql.bind import BoundExpression
+from seiche.sql.literals import MICROS_PER_DAY
 from seiche.storage.changes import Changes
 from seiche.stream.marks import numbers
 from seiche.stream.rowids import vnodes_of
@@ -52,10 +53,12 @@ class Watermark:
         late = pc.less(rows[self.column], _scalar(bound, self.type))
         return rows.filter(pc.invert(pc.fill_null(late, False)))
 
-    def on_time_frame(self, frame: DataFrame, bound: int | None) -> DataFrame:
-        if bound is None:
-            return frame
+    def on_time_frame(self, frame: DataFrame, bound: int) -> DataFrame:
         return frame.filter(f"`{self.column}` IS NULL OR `{self.column}` >= {literal(bound, self.type)}")
+
+    def late_frame(self, frame: DataFrame, bound: int) -> DataFrame:
+        """The rows that are late."""
+        return frame.filter(f"`{self.column}` < {literal(bound, self.type)}")
 
     def greatest(self, rows: pa.Table, runtime: Runtime) -> int | None:
         """The greatest value of the expression over rows on the driver."""
@@ -123,9 +126,8 @@ class Arrivals:
     def frame(self, frame: DataFrame) -> DataFrame:
         if self._watermark is None or self._bound is None:
             return frame
-        kept = self._watermark.on_time_frame(frame, self._bound)
-        self._late += frame.count() - kept.count()
-        return kept
+        self._late += self._watermark.late_frame(frame, self._bound).count()
+        return self._watermark.on_time_frame(frame, self._bound)
 
     def written(self, changes: Changes | None) -> None:
         """Sees rows that executors wrote."""
@@ -156,10 +158,10 @@ class Arrivals:
 
 def _scalar(number: int, type_: SqlType) -> pa.Scalar:
     if type_.kind is Kind.DATE:
-        return pa.scalar(number // 86_400_000_000, pa.int32()).cast(pa.date32())
+        return pa.scalar(number // MICROS_PER_DAY, pa.int32()).cast(pa.date32())
     if type_.is_integer:
         return pa.scalar(number, type_.arrow)
     return pa.scalar(number, pa.int64()).cast(pa.timestamp("us")).cast(type_.arrow)
 
 
-__all__ = ["Watermark"]
+__all__ = ["Arrivals", "Watermark"]

@@ -6,6 +6,7 @@ epoch's watermark. Here that restriction is written down for each view by hand, 
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -264,6 +265,12 @@ def test_late_rows_are_dropped_and_told_and_the_watermark_outlives_a_restart(har
     harbour.db.execute("INSERT INTO calls SELECT * FROM given")
     harbour.db.execute("COMMIT")
     assert sorted(row[0] for row in harbour.db.sql("SELECT id FROM calls").rows or []) == [1, 2, 4, 5, 7, 9]
+    # Too many for the driver: executors drop them.
+    harbour.db.execute("ALTER SYSTEM SET inline_rows_max = 1")
+    harbour.db.execute("INSERT INTO calls SELECT id + 10, at, berth, tons FROM given UNION ALL SELECT 20, NULL, 1, 1")
+    assert sorted(row[0] for row in harbour.db.sql("SELECT id FROM calls WHERE id > 9").rows or []) == [19, 20]
+    rows = harbour.db.sql("SELECT info FROM rw_catalog.rw_event_logs WHERE event_type = 'LATE_ROWS_DROPPED'").rows
+    assert sum(json.loads(row[0])["rows"] for row in rows or []) == 4
 
 
 def test_an_epoch_in_which_no_window_closes_asks_spark_for_nothing(harbour: Harbour) -> None:
