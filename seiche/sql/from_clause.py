@@ -362,14 +362,9 @@ def _time_window(
     tables_: Mapping[str, CommonTable],
 ) -> exp.Expr:
     """TUMBLE and HOP: the table's rows with the window, or windows, that each falls in."""
-    source = arguments[0]
+    source = _table_argument(name, arguments)
     inner = Scope(scope.bind_subquery)
-    if isinstance(source, exp.Subquery):
-        table, _ = _table(binding, source, inner, tables_)
-    elif isinstance(source, exp.Column):
-        table = _relation(binding, exp.Table(this=source.this, db=source.args.get("table")), None, inner, tables_)
-    else:
-        raise SyntaxError_(f"the first argument of {name} must be a table")
+    table, _ = _table(binding, source, inner, tables_)
     binder = binding.expressions(inner, Clause.FROM)
     bound = [binder.bind(argument) for argument in arguments[1:]]
     own, start, size = tables.time_window(
@@ -397,6 +392,16 @@ def _time_window(
     return derived_table(select, ref)
 
 
+def _table_argument(name: str, arguments: Sequence[exp.Expr]) -> exp.Table | exp.Subquery:
+    """The table that a function in FROM takes first, be it a name or a query."""
+    source = arguments[0] if arguments else None
+    if isinstance(source, exp.Column):
+        return exp.Table(this=source.this, db=source.args.get("table"))
+    if not isinstance(source, exp.Table | exp.Subquery):
+        raise SyntaxError_(f"the first argument of {name} must be a table")
+    return source
+
+
 def _gap_fill(
     binding: Binding,
     arguments: Sequence[exp.Expr],
@@ -405,11 +410,7 @@ def _gap_fill(
     tables_: Mapping[str, CommonTable],
 ) -> exp.Expr:
     """GAP_FILL: bound once for the columns of its table, and then as the query that it stands for."""
-    source = arguments[0] if arguments else None
-    if isinstance(source, exp.Column):
-        source = exp.Table(this=source.this, db=source.args.get("table"))
-    if not isinstance(source, exp.Table | exp.Subquery):
-        raise SyntaxError_("the first argument of gap_fill must be a table")
+    source = _table_argument("gap_fill", arguments)
     known, seen = Scope(scope.bind_subquery), len(binding.usage.references)
     _table(binding, source.copy(), known, tables_)
     del binding.usage.references[seen:]  # they are found again below, in the nodes of the query itself
