@@ -43,7 +43,7 @@ from seiche.session.names import CatalogNames
 from seiche.session.rename import same_query
 from seiche.session.shapes import remembering
 from seiche.session.table_text import create_table_text
-from seiche.session.watermarks import watermark_binds, with_watermark
+from seiche.session.watermarks import WATERMARKS, watermark_binds, with_watermark
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation, Settings, bind_expression, bind_insert
 from seiche.types import Kind
@@ -244,7 +244,7 @@ def without_column(table: CatalogObject, name: str) -> CatalogObject:
         )
     if len(relation.visible) == 1:
         raise InvalidDefinition(f'cannot drop "{name}", the only column of relation "{table.name}"')
-    if name in [watermark for watermark, _ in table.properties.get("watermarks", ())]:
+    if name in [watermark for watermark, _ in table.properties.get(WATERMARKS, ())]:
         raise DependentObjects(f'failed to drop column "{name}" because it has a watermark')
     rest = tuple(each for each in relation.columns if each.name != name)
     if not watermark_binds(table, rest):
@@ -270,7 +270,7 @@ def with_column_named(table: CatalogObject, name: str, new_name: str) -> Catalog
         return replace(column, name=new_name, stored=stored if stored != new_name else None)
 
     columns = tuple(renamed(column) for column in relation.columns)
-    texts = [text for _, text in table.properties.get("watermarks", ())]
+    texts = [text for _, text in table.properties.get(WATERMARKS, ())]
     if _broken(table, columns) or texts:
         raise FeatureNotSupported(
             f'column "{name}" cannot be renamed while expressions of the table may mention it',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from seiche.catalog.objects import CatalogObject
 from seiche.errors import InvariantError
 from seiche.model import Column
+from seiche.session.watermarks import TTL, WATERMARKS
 from seiche.sql.statements import quote_name
 from seiche.types import Kind, SqlType
 
@@ -19,8 +20,8 @@ def create_table_text(table: CatalogObject) -> str:
     items = [_column(column, key) for column in table.relation.visible]
     if len(key) > 1:
         items.append(f"PRIMARY KEY ({', '.join(quote_name(name) for name in key)})")
-    ttl = " WITH TTL" if table.properties.get("watermark_ttl") else ""
-    declared = table.properties.get("watermarks", ())
+    ttl = " WITH TTL" if table.properties.get(TTL) else ""
+    declared = table.properties.get(WATERMARKS, ())
     items += [f"WATERMARK FOR {quote_name(name)} AS {text}{ttl}" for name, text in declared]
     parts = (table.name,) if table.schema == "public" else (table.schema, table.name)
     name = ".".join(quote_name(part) for part in parts)
