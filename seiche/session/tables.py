@@ -136,15 +136,8 @@ def _table_shape(statement: ast.CreateTable) -> tuple[tuple[Column, ...], Relati
             raise UndefinedColumn(f'column "{name}" named in key does not exist', hint=nearest(name, names))
         if not next(c for c in columns if c.name == name).type.is_hashable:
             raise InvalidDefinition(f'column "{name}" cannot be part of a primary key', hint="Use a plain type.")
-    if (
-        statement.append_only
-        and statement.primary_key
-        and statement.on_conflict
-        not in (
-            None,
-            ast.ConflictRule.IGNORE,
-        )
-    ):
+    keeps_rows = statement.on_conflict in (None, ast.ConflictRule.IGNORE)
+    if statement.append_only and statement.primary_key and not keeps_rows:
         raise InvalidDefinition(
             "an append-only table cannot overwrite rows", hint="Leave out PRIMARY KEY, or add ON CONFLICT IGNORE."
         )

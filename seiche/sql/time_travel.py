@@ -6,6 +6,7 @@ It is known when the query is bound, so a source with a moment is a name like an
 
 from __future__ import annotations
 
+from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 
 from sqlglot import exp
@@ -78,10 +79,9 @@ def _shifted(moment_ms: int, interval: exp.Interval, sign: int) -> int:
     try:
         moment = _ZERO + timedelta(milliseconds=moment_ms)
         total = moment.year * 12 + moment.month - 1 + sign * months
-        first = moment.replace(year=total // 12, month=total % 12 + 1, day=1)
-        following = (first + timedelta(days=32)).replace(day=1)
-        day = min(moment.day, (following - first).days)
-        shifted = first.replace(day=day) + sign * timedelta(days=days, microseconds=micros)
+        year, month = total // 12, total % 12 + 1
+        day = min(moment.day, monthrange(year, month)[1])
+        shifted = moment.replace(year=year, month=month, day=day) + sign * timedelta(days=days, microseconds=micros)
     except (ValueError, OverflowError):
         raise InvalidParameter("the moment to read as of is out of range") from None
     return round((shifted - _ZERO) / timedelta(milliseconds=1))
