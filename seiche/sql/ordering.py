@@ -122,6 +122,9 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
                 continue  # no result has that many rows
         kind = exp.Limit if name == "limit" else exp.Offset
         plain = value.copy() if isinstance(value, exp.Literal) and not value.is_string else spark_cast(bound, INTEGER)
+        if plain.find(exp.Null) is not None:  # NULL is no limit, and Spark has none for it
+            most = integer(_INTEGER_MAX if name == "limit" else 0)
+            plain = typed(exp.Coalesce(this=plain, expressions=[most]), INTEGER)
         ast.set(name, kind(expression=plain))
     if with_ties and ast.args.get("limit") is not None:
         ast.args["limit"].set("with_ties", True)
