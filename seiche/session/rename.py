@@ -21,13 +21,8 @@ from seiche.sql.parse import parse
 from seiche.sql.rename import with_own_name, with_relation_named
 from seiche.sql.statements import CreateMaterializedView, CreateView, SqlQuery
 
-RENAMED_KINDS = (
-    ObjectKind.TABLE,
-    ObjectKind.VIEW,
-    ObjectKind.MATERIALIZED_VIEW,
-    ObjectKind.INDEX,
-    ObjectKind.SUBSCRIPTION,
-)
+RELATION_KINDS = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX)
+RENAMED_KINDS = (*RELATION_KINDS, ObjectKind.SUBSCRIPTION)
 
 
 def renamed(catalog: Catalog, object_id: int, new_name: str) -> Catalog:

@@ -281,7 +281,7 @@ class Session:
                 return self._written(f"UPDATE {count}", returned)
             case ast.Delete():
                 count, returned = self._dml().delete(statement)
-                return self._written(f"DELETE {count}", returned)
+                return self._written("TRUNCATE TABLE" if statement.truncating else f"DELETE {count}", returned)
             case ast.CreateTable():
                 self._note(TableDefinitions(self._definitions()).create_table(statement, text))
                 return Result("CREATE_TABLE")
@@ -326,7 +326,7 @@ class Session:
                 self._alter().relation(statement)
                 return Result("ALTER_" + statement.kind.name)
             case ast.RefreshView():
-                self._alter().refresh(statement)
+                self._note(self._alter().refresh(statement))
                 return Result("REFRESH_MATERIALIZED_VIEW")
             case ast.Flush():
                 self._work.wait(self._database.coordinator.flush())

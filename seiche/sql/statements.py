@@ -393,6 +393,7 @@ class Delete:
     alias: str | None
     where: SqlExpression | None = None
     returning: tuple[exp.Expr, ...] = ()
+    truncating: bool = False  # written as TRUNCATE
 
 
 # --- the database and the session --------------------------------------------------------------------

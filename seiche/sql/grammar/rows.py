@@ -174,3 +174,17 @@ def delete(cursor: Cursor) -> Delete:
     if cursor.sees("using"):
         raise cursor.unsupported("DELETE ... USING", hint="Use a subquery in WHERE.")
     return Delete(table, alias, _where(cursor), _returning(cursor))
+
+
+def truncate(cursor: Cursor) -> Delete:
+    """Without sequences and foreign keys, what may follow the name changes nothing."""
+    cursor.accept("table")
+    cursor.accept("only")
+    table = cursor.object_name()
+    if cursor.sees_symbol(TokenType.COMMA):
+        raise cursor.unsupported(
+            "TRUNCATE of several tables", hint="Write one for each, in one BEGIN block if need be."
+        )
+    cursor.accept("restart", "identity") or cursor.accept("continue", "identity")
+    cursor.accept("cascade") or cursor.accept("restrict")
+    return Delete(table, None, truncating=True)

@@ -239,6 +239,8 @@ ROWS: dict[str, Statement] = {
     ),
     "UPDATE ships SET a = DEFAULT": Update(name("ships"), None, (Assignment("a", DEFAULT),)),
     "DELETE FROM ships": Delete(name("ships"), None),
+    "TRUNCATE ships": Delete(name("ships"), None, truncating=True),
+    "TRUNCATE TABLE ONLY public.ships RESTART IDENTITY CASCADE": Delete(name("public", "ships"), None, truncating=True),
     "DELETE FROM ships s WHERE s.id IN (SELECT 1) RETURNING *": Delete(
         name("ships"), "s", parse_expression("s.id IN (SELECT 1)"), (exp.Star(),)
     ),
@@ -664,7 +666,7 @@ def test_a_likely_slip_gets_a_hint(text: str, hint: str) -> None:
         ("WITH a AS (SELECT 1) DELETE FROM t", "WITH before DELETE is not supported"),
         ("WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a", "DELETE inside WITH is not supported"),
         ("SELECT 1 INTO t", "SELECT INTO is not supported"),
-        ("TRUNCATE t", "TRUNCATE is not supported"),
+        ("TRUNCATE t, u", "TRUNCATE of several tables is not supported"),
         ("COMMIT AND CHAIN", "AND CHAIN is not supported"),
         ("GRANT SELECT (imo) ON ships TO pilot", "a privilege on single columns is not supported"),
         ("GRANT pilots TO ada", "membership in roles is not supported"),
