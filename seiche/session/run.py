@@ -43,6 +43,7 @@ from seiche.session.given import arrow_rows
 from seiche.session.guard import Guard
 from seiche.session.reading import Reading, answered, scratch_folder
 from seiche.session.result import Piece, Result, RowReader, fetch_rows
+from seiche.session.sleeping import sleep_for
 from seiche.session.subscriptions import SubscriptionDefinitions, declared
 from seiche.session.system.ask import Asker
 from seiche.session.system.evaluate import Answer
@@ -414,6 +415,7 @@ class Session:
 
     def _select(self, statement: ast.Select) -> Result:
         values = self._parameters.values() if self._parameters is not None else None
+        sleep_for(statement.query, self._work)
         answered = self._asker.ask(statement.query.tree, self._me(), self.variables, values)
         if answered is not None:
             return self._answered(*answered)

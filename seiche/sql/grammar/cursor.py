@@ -179,7 +179,7 @@ class Cursor:
             return sign + token.text
         if sign:
             raise self.error()
-        if self.word() in ("true", "false", "on", "default", "all", "null"):
+        if self.word() in ("true", "false", "on", "default", "all", "null", "both"):
             self.index += 1
             return self.word(-1)
         return ".".join(self.object_name().parts)
