@@ -45,7 +45,7 @@ class ObjectKind(Enum):
 
 
 # What follows the changes of other relations, and is built from their rows first.
-FOLLOWING_KINDS = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX)
+FOLLOWING_KINDS = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.SINK)
 
 
 class ObjectStatus(Enum):
