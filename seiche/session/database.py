@@ -317,7 +317,7 @@ class Database:
     def resume_left(self, ids: Iterable[ObjectId]) -> None:
         """Goes on with jobs that were stopped for a drop that then failed."""
         left = [each for each in ids if each in self.catalog.by_id]
-        self.deliveries.resume(left)
+        self.deliveries.resume(self.catalog.plan_drop(left, cascade=True))
         if left:
             self.resume(self.store.load())
 
