@@ -48,6 +48,9 @@ class ObjectKind(Enum):
 FOLLOWING_KINDS = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.SINK)
 
 
+MADE_BY = "made_by"  # the property of an object: what version() said when it was created
+
+
 class ObjectStatus(Enum):
     CREATING = "creating"
     CREATED = "created"

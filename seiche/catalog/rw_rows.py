@@ -9,7 +9,7 @@ from typing import Any
 from seiche.catalog import oids
 from seiche.catalog.access import access_list
 from seiche.catalog.facts import Facts, moment
-from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, MADE_BY, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import max_parallelism_of, parallelism_of
 from seiche.catalog.postgres.types import pg_types, type_oid
 from seiche.model import Column
@@ -36,6 +36,8 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
                 "acl": access_list(catalog, it.id, it.owner) or [],
                 "initialized_at": moment(it.created_ms),
                 "created_at": moment(it.created_ms) if it.status is ObjectStatus.CREATED else None,
+                "initialized_at_cluster_version": it.properties.get(MADE_BY),
+                "created_at_cluster_version": it.properties.get(MADE_BY),
             },
         )
 

@@ -72,6 +72,12 @@ def read_sink_options(options: Options, *, into_table: bool) -> SinkOptions:
     )
 
 
+def explained_options(options: Options) -> Options:
+    """The options that a sink's plan depends on, as those of one that hands its rows to nobody."""
+    kept = (TYPE, FORCED, IGNORE_DELETE, KEY, *_SHARED)
+    return ((CONNECTOR, _BLACKHOLE), *((name, value) for name, value in options if name in kept))
+
+
 def _check_connector(connector: str | None, *, into_table: bool) -> None:
     if into_table:
         if connector is not None:

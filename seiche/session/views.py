@@ -9,7 +9,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import MADE_BY, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
@@ -29,11 +29,12 @@ from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name, reserved_name
 from seiche.session.names import CatalogNames
 from seiche.session.rename import internal_name
-from seiche.session.sink_options import read_sink_options
+from seiche.session.sink_options import explained_options, read_sink_options
 from seiche.session.sinks import filling
 from seiche.session.view_options import ViewOptions, read_options
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_query
+from seiche.sql.functions.system import VERSION
 from seiche.sql.single_rows import refuse_many_rows
 from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
 from seiche.stream.backfill.protocol import Backfill
@@ -86,7 +87,12 @@ class ViewDefinitions:
         return replace(view, id=existing.id, owner=existing.owner)
 
     def explain(self, statement: ast.CreateFollowing) -> tuple[Fragment, ...]:
-        """The fragments that a view of any name would have; internal relations have negative ids."""
+        """The fragments that a view of any name would have; internal relations have negative ids.
+
+        What a sink would hand its rows to does not matter for them.
+        """
+        if isinstance(statement, ast.CreateSink):
+            statement = replace(statement, options=explained_options(statement.options), into=None)
         plan, _, _ = self._planned(statement)
         numbers = iter(range(-2, -10_000, -1))
         return cut(plan, RelationId(-1), lambda: RelationId(next(numbers)))
@@ -214,6 +220,7 @@ class ViewDefinitions:
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
             **given(kind, self._variables.get),
+            MADE_BY: VERSION,
         }
         view = CatalogObject(
             ObjectId(view_id),

@@ -13,7 +13,7 @@ from seiche.model import ObjectId
 from seiche.plan.fragments import fragment_schema
 from seiche.session.deliveries import INTO, upstream_of
 from seiche.session.rename import renamed
-from seiche.session.sink_options import read_sink_options
+from seiche.session.sink_options import explained_options, read_sink_options
 from seiche.session.sinks import filling
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateSink
@@ -112,6 +112,11 @@ def test_options_tell_whether_deletes_are_handed_on() -> None:
         read_sink_options((("type", "append-only"),), into_table=True).check(SCHEMAS[SHIPS])
     with pytest.raises(UndefinedColumn):
         read_sink_options((("primary_key", "imo"),), into_table=True).check(SCHEMAS[SHIPS])
+
+
+def test_what_a_plan_depends_on_is_told_for_any_connector() -> None:
+    given = (("connector", "kafka"), ("topic", "ships"), ("type", "append-only"), ("force_append_only", "true"))
+    assert read_sink_options(explained_options(given), into_table=False).drops_deletes
 
 
 @pytest.mark.parametrize(
