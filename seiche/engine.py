@@ -220,6 +220,8 @@ class Engine:
         self._undo.append(database.jobs.stop)
         database.refreshes.start()
         self._undo.append(database.refreshes.stop)
+        database.deliveries.start(state.progress)
+        self._undo.append(database.deliveries.stop)
         database.resume(state)
         database.maintenance.note(RelationId(each) for each in database.runtime.versions.relations())
 

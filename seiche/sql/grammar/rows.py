@@ -21,7 +21,9 @@ def select(cursor: Cursor, prefix: Sequence[Token] = ()) -> Select:
 def with_query(cursor: Cursor) -> Statement:
     """WITH leads a query, or the query of an INSERT."""
     start = cursor.index
-    main = cursor.region(cursor.at_word("select", "values", "table", "insert", "update", "delete", "merge"))
+    leads = cursor.at_word("select", "values", "table", "insert", "update", "delete", "merge")
+    # Where AS follows, such a word is the name of one of the queries.
+    main = cursor.region(lambda index: leads(index) and cursor.word(index + 1 - cursor.index) != "as")
     verb = cursor.word(main - cursor.index)
     if verb == "insert":
         prefix = cursor.tokens[start:main]
