@@ -134,6 +134,8 @@ class RelationReader:
     def local(self, table: pa.Table, schema: RelationSchema) -> DataFrame:
         """Rows on the driver as a frame; `table` is shaped like a segment."""
         shaped = table.select(arrow_schema(schema).names).cast(arrow_schema(schema))
+        if not shaped.num_rows:  # PySpark needs a chunk, empty or not, of each column of arrays or structs
+            shaped = shaped.schema.empty_table()
         return self._spark.createDataFrame(shaped, schema=spark_ddl(schema))
 
     # ------------------------------------------------------------------------------------------------
