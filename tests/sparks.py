@@ -47,5 +47,8 @@ class NoSpark:
     def setJobGroup(self, *_: object) -> None:  # noqa: N802  Spark's name
         pass
 
+    def cancelJobGroup(self, *_: object) -> None:  # noqa: N802  Spark's name
+        pass
+
     def setLocalProperty(self, *_: object) -> None:  # noqa: N802  Spark's name
         pass
