@@ -338,6 +338,25 @@ def is_append_only(plan: Plan) -> bool:
             return False
 
 
+def is_empty_over_nothing(plan: Plan) -> bool:
+    """Whether the plan has no rows, for sure, while none of its inputs has any."""
+    match plan:
+        case Scan() | ChangeLog():
+            return True
+        case Select():
+            return any(is_empty_over_nothing(child) for child in plan.inputs)
+        case UnionAll():
+            return all(is_empty_over_nothing(child) for child in plan.inputs)
+        case TemporalFilter() | Closing() | TopN():
+            return is_empty_over_nothing(plan.input)
+        case Aggregate():
+            return not plan.total and is_empty_over_nothing(plan.input)
+        case Keyed():  # without a key it may have a row for all rows together
+            return bool(plan.partition) and all(is_empty_over_nothing(child) for child in plan.inputs)
+        case Recompute():
+            return False
+
+
 def temporal_filters(plan: Plan) -> Iterator[TemporalFilter]:
     """Every filter by the clock in a plan."""
     match plan:

@@ -29,6 +29,7 @@ from pyspark.sql import DataFrame
 from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
 from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
 from seiche.model import VNODE, VNODES, Epoch, RelationId, physical_ms
+from seiche.plan.algebra import is_empty_over_nothing
 from seiche.plan.fragments import Fragment
 from seiche.sql.failures import translate_spark_error
 from seiche.stream import fragment as fragments
@@ -237,6 +238,8 @@ class SnapshotBackfill:
             for each in self.job.fragments:
                 self._stop_if_cancelled()
                 inputs = sum(map(self._estimate, each.inputs))
+                if not inputs and is_empty_over_nothing(each.plan):
+                    continue  # as it is for most views right after their tables were created
                 with self._runtime.scope() as scope:
                     frame = fragments.build(each, WholeReads(self._runtime, scope, pinned, pinned, {}))
                     self._write(each, frame, pinned, few=inputs <= self._runtime.limits.inline_rows_max)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from seiche.errors import InvariantError
-from seiche.plan.algebra import Recompute, Scan, Select, UnionAll, is_append_only, scans, stored_schema, with_names
+from seiche.plan.algebra import (
+    Recompute,
+    Scan,
+    Select,
+    UnionAll,
+    is_append_only,
+    is_empty_over_nothing,
+    scans,
+    stored_schema,
+    with_names,
+)
 from tests.unit.plan.harbour import ARRIVALS, BERTHS, SHIPS, TIDES, Harbour
 
 
@@ -99,3 +109,22 @@ def test_scans_are_met_from_left_to_right(harbour: Harbour) -> None:
         " UNION ALL SELECT quay FROM (SELECT DISTINCT quay FROM berths) b"
     )
     assert [scan.relation for scan in scans(plan)] == [SHIPS, ARRIVALS, BERTHS]
+
+
+@pytest.mark.parametrize(
+    ("query", "empty"),
+    [
+        ("SELECT id FROM ships WHERE tons > 1", True),
+        ("SELECT s.id FROM ships s FULL JOIN arrivals a ON a.ship = s.id", True),
+        ("SELECT flag, count(*) FROM ships GROUP BY flag", True),
+        ("SELECT id, rank() OVER (PARTITION BY flag ORDER BY tons) FROM ships", True),
+        ("SELECT id FROM ships ORDER BY id LIMIT 3", True),
+        ("SELECT id FROM ships UNION ALL SELECT 7", False),
+        ("SELECT count(*) FROM ships", False),
+        ("SELECT string_agg(name, ',') FROM ships", False),
+        ("SELECT 1 AS one", False),
+    ],
+)
+def test_a_plan_knows_whether_it_is_empty_over_empty_inputs(query: str, empty: bool) -> None:
+    plans = [each.plan for each in Harbour().fragments(query)]
+    assert all(map(is_empty_over_nothing, plans)) is empty
