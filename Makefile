@@ -21,6 +21,7 @@ help:  ## this list
 
 $(STAMP): $(FRAME)
 	@scripts/make-venv $(VENV)
+	@$(BIN)/seiche prepare || echo "going on without it"
 	@touch $@
 
 $(STAMP41): $(FRAME) requirements-spark41.txt

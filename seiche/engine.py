@@ -22,6 +22,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from seiche import class_archive
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.lease import LeaseHolder
 from seiche.catalog.objects import SUPERUSER
@@ -219,6 +220,8 @@ class Engine:
         self._undo.append(database.jobs.stop)
         database.refreshes.start()
         self._undo.append(database.refreshes.stop)
+        database.deliveries.start(state.progress)
+        self._undo.append(database.deliveries.stop)
         database.resume(state)
         database.maintenance.note(RelationId(each) for each in database.runtime.versions.relations())
 
@@ -383,7 +386,7 @@ def _start_spark(config: Config) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": _write_pools(scratch / "pools.xml").as_uri(),
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": " ".join(("-XX:+UseParallelGC", *class_archive.java_options())),
         "spark.log.level": "ERROR",
         "spark.local.dir": str(scratch),
         "spark.sql.artifact.isolation.enabled": "false",

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from seiche.model import Epoch, RelationId
 from seiche.sql.bind import BoundQuery
+from seiche.sql.change_log import refuse_change_log
 from seiche.sql.invocations import NOW, PROCTIME
 from seiche.sql.limited import limited_sources
 from seiche.sql.membership import null_aware
@@ -77,6 +78,7 @@ def render(query: exp.Expr, view_of: Callable[[str], str], now_ms: int | None = 
             return exp.Anonymous(this="timestamp_millis", expressions=[exp.Literal.number(now_ms)])
         return node
 
+    refuse_change_log(query)
     return without_ties(null_aware(query.copy())).transform(place, copy=False).sql("spark")
 
 

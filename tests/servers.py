@@ -19,6 +19,15 @@ class HarbourServer(ServerProcess):
         return psycopg.connect(**given)  # type: ignore[arg-type]
 
 
+def below(pid: int) -> list[int]:
+    """The processes that a process started, and those that they did."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *below(int(child))]
+    return found
+
+
 @contextmanager
 def running_server(folder: Path, *settings: str, driver_memory: str = "1g") -> Iterator[HarbourServer]:
     """A server below this folder, with `NAME=VALUE` settings. What Java leaves when it is killed stays in it too."""

@@ -380,8 +380,8 @@ class Catalog:
     def plan_drop(self, ids: Iterable[int], *, cascade: bool) -> tuple[ObjectId, ...]:
         """What has to go so that `ids` can go, in order: whatever depends on an object goes before it.
 
-        Indexes go with what they index and internal relations with their job, asked for or not. Anything else
-        that depends on `ids` goes with `cascade`, and is named by DependentObjects without.
+        Indexes go with what they index, internal relations with their job, sinks with the table that they fill, asked
+        for or not. Anything else that depends on `ids` goes with `cascade`, and is named by DependentObjects without.
         """
         targets = [self.get(id).id for id in ids]
         doomed = set(targets)
@@ -394,7 +394,7 @@ class Catalog:
             for dependant in self._visibly_needed_by(used):
                 if dependant.id in doomed:
                     continue
-                if cascade or dependant.kind is ObjectKind.INDEX:
+                if cascade or dependant.kind is ObjectKind.INDEX or dependant.properties.get("into") == used:
                     doomed.add(dependant.id)
                     waiting.append(dependant.id)
                 else:

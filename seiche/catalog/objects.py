@@ -45,7 +45,10 @@ class ObjectKind(Enum):
 
 
 # What follows the changes of other relations, and is built from their rows first.
-FOLLOWING_KINDS = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX)
+FOLLOWING_KINDS = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.SINK)
+
+
+MADE_BY = "made_by"  # the property of an object: what version() said when it was created
 
 
 class ObjectStatus(Enum):

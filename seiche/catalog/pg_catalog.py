@@ -88,7 +88,7 @@ def _pg_class(facts: Facts) -> Iterator[Row]:
                 "relispopulated": True,
                 "relreplident": "n",
             }
-    for it in catalog.objects(ObjectKind.SUBSCRIPTION):  # PostgreSQL has no such relations, so no kind for them
+    for it in catalog.objects(ObjectKind.SINK, ObjectKind.SUBSCRIPTION):  # PostgreSQL knows no such kinds
         yield {
             "oid": oid_of(it.id),
             "relname": it.name,

@@ -9,7 +9,7 @@ from typing import Any
 from seiche.catalog import oids
 from seiche.catalog.access import access_list
 from seiche.catalog.facts import Facts, moment
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, MADE_BY, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import max_parallelism_of, parallelism_of
 from seiche.catalog.postgres.types import pg_types, type_oid
 from seiche.model import Column
@@ -36,6 +36,8 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
                 "acl": access_list(catalog, it.id, it.owner) or [],
                 "initialized_at": moment(it.created_ms),
                 "created_at": moment(it.created_ms) if it.status is ObjectStatus.CREATED else None,
+                "initialized_at_cluster_version": it.properties.get(MADE_BY),
+                "created_at_cluster_version": it.properties.get(MADE_BY),
             },
         )
 
@@ -90,7 +92,7 @@ def sinks(facts: Facts) -> Iterator[Row]:
         yield head | {
             "connector": str(options.get("connector", "")),
             "sink_type": str(options.get("type", "")),
-            "background_ddl": False,
+            "background_ddl": bool(it.properties.get("background_ddl", False)),
             "connector_props": _jsonb(options),
             "format_encode_options": "{}",
         }
@@ -258,9 +260,12 @@ def backfill_progress(facts: Facts) -> Iterator[Row]:
             }
 
 
+_FLAGS = {ObjectKind.MATERIALIZED_VIEW: ["MVIEW"], ObjectKind.SINK: ["SINK"]}
+
+
 def fragments(facts: Facts) -> Iterator[Row]:
     """A fragment is known by the relation that it maintains."""
-    kinds = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.INTERNAL)
+    kinds = (ObjectKind.TABLE, *FOLLOWING_KINDS, ObjectKind.INTERNAL)
     for it in facts.catalog.objects(*kinds):
         job = it if it.parent is None else facts.catalog.get(it.parent)
         yield {
@@ -269,7 +274,7 @@ def fragments(facts: Facts) -> Iterator[Row]:
             "distribution_type": "HASH",
             "state_table_ids": [it.id],
             "upstream_fragment_ids": sorted(it.dependencies),
-            "flags": ["MVIEW"] if it.kind is ObjectKind.MATERIALIZED_VIEW else [],
+            "flags": _FLAGS.get(it.kind, []),
             "parallelism": parallelism_of(job).shown(facts.cores),
             "max_parallelism": max_parallelism_of(job),
             "parallelism_policy": parallelism_of(job).text,

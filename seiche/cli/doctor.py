@@ -20,6 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TextIO
 
+from seiche import class_archive
 from seiche.clock import SystemClock
 from seiche.config import Config
 from seiche.errors import LeaseHeld, SeicheError
@@ -126,6 +127,15 @@ def spark_finding(version: str) -> Finding:
     return Finding(State.FAIL, fact, f"Seiche runs on pyspark {oldest} to {newest}: pip install 'pyspark~={newest}.0'")
 
 
+def check_archive(config: Config) -> Finding:
+    archive = class_archive.fitting()
+    if archive is None:
+        return Finding(State.OK, "needs Java and Spark")
+    if archive.is_file():
+        return Finding(State.OK, f"Spark starts from {archive}")
+    return Finding(State.OK, "none that fits", "Starts take a fifth less time after: seiche prepare")
+
+
 def check_packages(config: Config) -> Finding:
     missing = []
     for name in PACKAGES:
@@ -202,6 +212,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("python", check_python),
     ("java", check_java),
     ("spark", check_spark),
+    ("archive", check_archive),
     ("packages", check_packages),
     ("memory", check_memory),
     ("disk", check_disk),

@@ -147,6 +147,11 @@ def parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--quiet", action="store_true", help="print only what is not fine")
 
+    prepare = subcommands.add_parser(
+        "prepare", parents=[common], help="archive Spark's Java classes, so that every start takes less time"
+    )
+    prepare.add_argument("--anew", action="store_true", help="also if there is an archive that fits")
+
     config = subcommands.add_parser(
         "config", parents=[common], help="list each setting, its value, and where that came from"
     )
@@ -197,6 +202,10 @@ def _run(argv: Sequence[str], connect: Connect) -> int:
             from seiche.cli import doctor
 
             return doctor.run(config, quiet=arguments.quiet, out=sys.stdout)
+        case "prepare":
+            from seiche.cli import prepare
+
+            return prepare.run(sys.stdout, anew=arguments.anew)
         case "config":
             from seiche.cli import settings
 

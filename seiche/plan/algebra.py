@@ -10,6 +10,7 @@
     Keyed       a query over its inputs that falls apart by a key: what it gives for one value of the key depends on
                 the inputs' rows with that value alone. Outer joins, semi joins, windows, aggregates without a state
     TopN        the first rows of the input in an order
+    ChangeLog   the changes of a stored relation, one row each: a history, which only grows
     Recompute   anything else: a query that is evaluated anew, with the reason why
 
 Expressions are sqlglot trees in Spark's dialect, bound and typed already. Inside a Select or a Keyed, a column is named
@@ -25,9 +26,10 @@ from enum import Enum
 
 from sqlglot import exp
 
-from seiche.model import Column, RelationId, RelationSchema
+from seiche.model import CHANGELOG_ROW_ID, Column, RelationId, RelationSchema
+from seiche.sql.change_log import OPERATION
 from seiche.sql.invocations import NOW
-from seiche.types import INTEGER, SMALLINT, SqlType
+from seiche.types import BIGINT, INTEGER, SMALLINT, SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +260,23 @@ class Recompute:
         return tuple(field.name for field in self.fields)
 
 
-Plan = Scan | Select | UnionAll | TemporalFilter | Closing | Aggregate | Keyed | TopN | Recompute
+@dataclass(frozen=True, slots=True)
+class ChangeLog:
+    """Every change of a stored relation as a row: its visible columns, what happened, and the number of the change."""
+
+    input: Scan
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        shown = tuple(Field(column.name, column.type) for column in self.input.schema.visible)
+        return (*shown, Field(OPERATION, SMALLINT), Field(CHANGELOG_ROW_ID, BIGINT, hidden=True))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (CHANGELOG_ROW_ID,)
+
+
+Plan = Scan | Select | UnionAll | TemporalFilter | Closing | Aggregate | Keyed | TopN | ChangeLog | Recompute
 
 
 def stored_schema(plan: Plan, *, append_only: bool = False) -> RelationSchema:
@@ -282,7 +300,7 @@ def scans(plan: Plan) -> Iterator[Scan]:
         case Select() | UnionAll() | Keyed():
             for child in plan.inputs:
                 yield from scans(child)
-        case Aggregate() | TopN() | TemporalFilter():
+        case Aggregate() | TopN() | TemporalFilter() | ChangeLog():
             yield from scans(plan.input)
         case Closing():
             yield from scans(plan.input)
@@ -294,7 +312,7 @@ def scans(plan: Plan) -> Iterator[Scan]:
 def recomputed(plan: Plan) -> tuple[Reason, ...]:
     """Why parts of the plan are evaluated in full; parts without inputs never are again."""
     match plan:
-        case Scan():
+        case Scan() | ChangeLog():
             return ()
         case Select() | UnionAll() | Keyed():
             own = (plan.reason,) if isinstance(plan, Keyed) and plan.reason is not None else ()
@@ -314,6 +332,8 @@ def is_append_only(plan: Plan) -> bool:
             return all(is_append_only(child) for child in plan.inputs)
         case Closing():
             return is_append_only(plan.input)
+        case ChangeLog():
+            return True
         case TemporalFilter() | Aggregate() | Keyed() | TopN() | Recompute():
             return False
 
@@ -321,7 +341,7 @@ def is_append_only(plan: Plan) -> bool:
 def temporal_filters(plan: Plan) -> Iterator[TemporalFilter]:
     """Every filter by the clock in a plan."""
     match plan:
-        case Scan() | Recompute():
+        case Scan() | ChangeLog() | Recompute():
             return
         case Select() | UnionAll() | Keyed():
             for child in plan.inputs:
@@ -345,7 +365,7 @@ def closes(plan: Plan) -> bool:
     match plan:
         case Closing():
             return True
-        case Scan() | Recompute():
+        case Scan() | ChangeLog() | Recompute():
             return False
         case Select() | UnionAll() | Keyed():
             return any(closes(child) for child in plan.inputs)
@@ -439,7 +459,8 @@ def _carry_key(inputs: Sequence[Plan], items: list[Item]) -> tuple[str, ...]:
         for name in child.key if index in several else ():
             present = carried.get((f"l{index}", name))
             if present is None:
-                present = f"_k{index}_{name.lstrip('_')}"
+                # The number of a change keeps its name, by which a query may ask for it.
+                present = name if name == CHANGELOG_ROW_ID else f"_k{index}_{name.lstrip('_')}"
                 while present in taken:
                     present += "_"
                 taken.add(present)
@@ -539,6 +560,6 @@ def with_names(plan: Plan, names: Sequence[str]) -> Plan:
             shown = [exp.alias_(own_column(old), exp.to_identifier(new[old], quoted=True)) for old in visible]
             query = exp.select(*shown).from_(plan.query.subquery("q"))
             return replace(plan, query=query, columns=tuple(renamed(field) for field in plan.columns))
-        case Scan() | TemporalFilter() | Closing():
+        case Scan() | TemporalFilter() | Closing() | ChangeLog():
             shown_fields = [f for f in plan.fields if not f.hidden]
             return make_select([plan], [], [Item(renamed(f), input_column(0, f.name)) for f in shown_fields])

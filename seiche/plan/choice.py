@@ -21,6 +21,7 @@ from enum import Enum
 from seiche.model import RelationId
 from seiche.plan.algebra import (
     Aggregate,
+    ChangeLog,
     Closing,
     Keyed,
     Plan,
@@ -105,6 +106,8 @@ def techniques(plan: Plan) -> tuple[Technique, ...]:
     match plan:
         case Recompute():
             return (Technique.FULL,)
+        case ChangeLog():
+            return (Technique.CHANGE_RULE,)
         case Keyed(looked_up=looked_up) if looked_up is not None:
             return (Technique.CHANGE_RULE,)
         case Keyed(partition=()):
@@ -189,7 +192,7 @@ def _changes(plan: Plan, counts: Counts, costs: Costs) -> tuple[float, float]:
         case Scan():
             changed = counts.changed.get(plan.relation, 0)
             return changed, changed * costs.work_us
-        case Aggregate() | TopN() | TemporalFilter() | Closing():
+        case Aggregate() | TopN() | TemporalFilter() | Closing() | ChangeLog():
             return _changes(plan.input, counts, costs)
         case UnionAll() | Keyed():
             parts = [_changes(child, counts, costs) for child in plan.inputs]

@@ -22,6 +22,7 @@ from seiche.errors import FeatureNotSupported
 from seiche.model import RelationId
 from seiche.plan.algebra import (
     Aggregate,
+    ChangeLog,
     Closing,
     Item,
     Keyed,
@@ -66,7 +67,7 @@ def watermarks(plan: Plan, known: Known) -> dict[str, exp.Expr]:
             return _carried(plan.items, lambda column: grouped.get(column.name))
         case Keyed():
             return _by_key(plan, known)
-        case TemporalFilter() | TopN() | Recompute():
+        case TemporalFilter() | TopN() | ChangeLog() | Recompute():
             return {}
 
 

@@ -22,6 +22,7 @@ from seiche.model import RelationId
 from seiche.plan.algebra import (
     Aggregate,
     Call,
+    ChangeLog,
     Closing,
     Field,
     Function,
@@ -177,6 +178,8 @@ class _Reader:
                 return self._keyed(plan)
             case TopN():
                 return self._top(plan)
+            case ChangeLog():
+                return self._change_log(plan)
             case Recompute():
                 return self._recompute(plan)
 
@@ -322,6 +325,13 @@ class _Reader:
         key = tuple(name if name in own and not name.startswith("_") else _sql(meanings[name]) for name in plan.key)
         children = tuple(each.node for each in inputs)
         return _Shown(Node(plan.title, technique, key, tuple(details), children), "rows", own, meanings)
+
+    def _change_log(self, plan: ChangeLog) -> _Shown:
+        below = self.read(plan.input)
+        own = {field.name: _column(field) for field in plan.fields}
+        technique = "change rule: every change of the input is added as a row, and stays"
+        node = Node("Change log", technique, plan.key, (), (below.node,))
+        return _Shown(node, below.name, own, own)
 
     def _top(self, plan: TopN) -> _Shown:
         below = self.read(plan.input)

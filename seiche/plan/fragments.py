@@ -5,6 +5,7 @@
     aggregate   an Aggregate over a linear plan: changes of groups, merged with the groups' stored state
     keyed       a Keyed over linear plans: evaluated anew for the keys that the changes mention
     top         a TopN over a linear plan
+    log         a ChangeLog: every change of its input is added
     recompute   a query is evaluated anew and the difference merged
 
 Whatever is not linear and stands below another operator becomes a fragment of its own with an internal relation, so
@@ -21,6 +22,7 @@ from dataclasses import dataclass, replace
 from seiche.model import RelationId, RelationSchema
 from seiche.plan.algebra import (
     Aggregate,
+    ChangeLog,
     Closing,
     Keyed,
     Plan,
@@ -69,7 +71,7 @@ def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) 
     def over_stored(node: Plan) -> Plan:
         """The node with everything under it linear over stored relations."""
         match node:
-            case Scan() | Recompute():
+            case Scan() | ChangeLog() | Recompute():
                 return node
             case Select() | UnionAll() | Keyed():
                 return replace(node, inputs=tuple(below(child) for child in node.inputs))

@@ -50,6 +50,7 @@ from seiche.plan.temporal import check_clock, place
 from seiche.plan.temporal_join import has_temporal_join
 from seiche.plan.windows import evaluate, windows_in
 from seiche.sql.bind import BoundQuery
+from seiche.sql.change_log import reads_change_log
 from seiche.sql.nodes import conjuncts
 from seiche.sql.ties import has_ties
 
@@ -80,8 +81,8 @@ class _Planner:
         except NotIncremental as stop:
             if is_correlated(ast) or not isinstance(ast, exp.Query):
                 raise
-            if _relations(ast) and (has_temporal_join(ast) or reads_arrival(ast)):
-                what = "a temporal join" if has_temporal_join(ast) else "proctime()"
+            what = _history(ast)
+            if what is not None:
                 raise FeatureNotSupported(
                     f"{what} cannot stand in a query that is recomputed",
                     detail=f"{stop.reason.sentence} (reason code: {stop.reason.code})",
@@ -252,6 +253,15 @@ def _finished(rows: Rows, outputs: Sequence[tuple[Field, exp.Expr]]) -> Plan:
             plain = [Item(item.field, rewrite_columns(item.expr, own)) for item in items]
             return make_aggregate(groups.input, groups.keys, groups.calls, plain, total=groups.total)
     return tidy(make_select(rows.inputs, rows.conjuncts, items))
+
+
+def _history(ast: exp.Expr) -> str | None:
+    """What in a query is a record of what was there when rows came, which cannot be found anew."""
+    if has_temporal_join(ast):
+        return "a temporal join"
+    if reads_change_log(ast):
+        return "a change log"
+    return "proctime()" if _relations(ast) and reads_arrival(ast) else None
 
 
 _REFUSED_CLAUSES = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from seiche.model import RelationId, RelationSchema
-from seiche.plan.algebra import Field, Plan, Scan, input_column, rewrite_columns
+from seiche.plan.algebra import ChangeLog, Field, Plan, Scan, input_column, rewrite_columns
 from seiche.plan.grouping import aggregates
 from seiche.plan.joins import outer_join
 from seiche.plan.reasons import NotIncremental
@@ -21,6 +21,7 @@ from seiche.plan.rows import Rows, over, type_of
 from seiche.plan.subqueries import holds_subquery
 from seiche.plan.temporal_join import is_temporal, temporal_join
 from seiche.plan.unnest import unnest
+from seiche.sql.change_log import is_change_log
 from seiche.sql.nodes import conjuncts
 
 Schemas = Mapping[RelationId, RelationSchema]
@@ -96,7 +97,8 @@ class Sources:
                 if any(source.args.get(part) for part in ("joins", "pivots", "sample")):
                     raise NotIncremental("shape", "The FROM clause has an unusual shape.")
                 relation = RelationId(int(source.name.removeprefix("r")))
-                plan: Plan = Scan(relation, self.schemas[relation])
+                scan = Scan(relation, self.schemas[relation])
+                plan: Plan = ChangeLog(scan) if is_change_log(source) else scan
                 return over(plan, {_column(field, alias): field for field in plan.fields})
             case exp.Subquery():
                 columns = source.args["alias"].args.get("columns") if source.args.get("alias") else None

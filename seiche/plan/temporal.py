@@ -19,6 +19,7 @@ from sqlglot import exp
 from seiche.errors import FeatureNotSupported
 from seiche.plan.algebra import (
     Aggregate,
+    ChangeLog,
     ClockBound,
     Closing,
     Field,
@@ -113,7 +114,7 @@ def _sides(condition: exp.Expr) -> tuple[exp.Expr, str, exp.Expr] | None:
 def place(plan: Plan) -> Plan:
     """The plan with bounds taken out of its joins and put above the inputs that they speak of."""
     match plan:
-        case Scan() | Recompute():
+        case Scan() | ChangeLog() | Recompute():
             return plan
         case UnionAll() | Keyed():
             return replace(plan, inputs=tuple(place(child) for child in plan.inputs))

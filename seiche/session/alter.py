@@ -21,12 +21,12 @@ from seiche.catalog.parallelism import (
 )
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
-from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady, WrongObjectType
+from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady
 from seiche.model import JobId, ObjectId
 from seiche.session.database import schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions
 from seiche.session.names import CATALOG_KINDS
-from seiche.session.rename import RENAMED_KINDS
+from seiche.session.rename import RELATION_KINDS, RENAMED_KINDS
 from seiche.session.rename import renamed as named_anew
 from seiche.session.subscribed import with_name
 from seiche.session.subscriptions import SubscriptionDefinitions
@@ -51,9 +51,12 @@ class Alter:
         kind = CATALOG_KINDS.get(statement.kind)
         if kind not in RENAMED_KINDS:
             raise FeatureNotSupported(f"ALTER {statement.kind.value.upper()} RENAME is not supported yet")
-        found = self._database.catalog.find(
-            statement.name.parts, search_path=self._variables.search_path, kinds=(kind,), action="ALTER"
-        )
+        path, catalog = self._variables.search_path, self._database.catalog
+        found = None
+        if kind is ObjectKind.TABLE:  # as in PostgreSQL, it renames whatever has rows
+            found = catalog.try_find(statement.name.parts, search_path=path, kinds=RELATION_KINDS)
+        if found is None:
+            found = catalog.find(statement.name.parts, search_path=path, kinds=(kind,), action="ALTER")
         self._definitions.refuse_taken(found.schema, statement.new_name)
         named_anew(self._database.catalog, found.id, statement.new_name)  # what cannot be is told before any epoch
 
@@ -86,16 +89,16 @@ class Alter:
             case action:
                 assert_never(action)
 
-    def refresh(self, statement: ast.RefreshView) -> None:
-        """Returns when the view has everything that was committed before the statement."""
+    def refresh(self, statement: ast.RefreshView) -> str | None:
+        """Returns when the view has everything that was committed before the statement, with a note if it had."""
         found = self._find(ast.ObjectKind.MATERIALIZED_VIEW, statement.name)
-        if schedule_of(found) is None:
-            raise WrongObjectType(
-                f"{found} follows every change at once", hint=f"Only a view with {INTERVAL} or {CRON} is refreshed."
-            )
         if found.status is ObjectStatus.CREATING:
             raise ObjectNotReady(f"{found} is still being created", hint="Wait for it with WAIT.")
+        if schedule_of(found) is None:
+            self._wait(self._database.coordinator.flush())
+            return f"{found} follows every change at once: only views with {INTERVAL} or {CRON} need a refresh"
         self._wait(self._database.refreshes.refresh(JobId(found.id)))
+        return None
 
     # ------------------------------------------------------------------------------------------------
 

@@ -168,7 +168,7 @@ class ColumnChanges:
         """Whatever reads the table must go on as it is; what cannot is told before any epoch."""
         for each in self._readers(table):
             try:
-                if each.kind in (ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW):
+                if each.kind in (ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SINK):
                     follows = same_query(self._database.catalog, new, each.id)
                 else:
                     follows = each.kind is ObjectKind.INDEX or _grows(table, new)

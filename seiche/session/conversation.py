@@ -19,7 +19,8 @@ from seiche.session.variables import Variables, find
 from seiche.sql import statements as ast
 
 _DEFINITIONS = (
-    ast.CreateTable | ast.CreateTableAs | ast.CreateMaterializedView | ast.CreateView | ast.CreateFunction
+    ast.CreateTable | ast.CreateTableAs | ast.CreateMaterializedView | ast.CreateSink | ast.CreateView
+    | ast.CreateFunction
     | ast.CreateIndex | ast.CreateSchema | ast.CreateDatabase | ast.CreateUser | ast.CreateSubscription | ast.AlterUser
     | ast.AlterDefaultPrivileges | ast.AlterOwner | ast.AlterColumns | ast.AlterRelation | ast.AlterSystemSet
     | ast.Grant | ast.Revoke | ast.Drop | ast.Rename | ast.CommentOn | ast.RefreshView

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.parallelism import given
 from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady
 from seiche.model import RelationId
 from seiche.plan.fragments import Fragment, cut, fragment_schema
@@ -77,6 +78,7 @@ class IndexDefinitions:
             "include": list(statement.include),
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
+            **given(ObjectKind.INDEX, self._variables.get),
         }
         shape = fragment_schema(plan)
         index = self._definitions.new_object(

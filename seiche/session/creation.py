@@ -40,10 +40,10 @@ class Creation:
         self._work = work
         self._tell = tell
 
-    def create_materialized_view(self, statement: ast.CreateMaterializedView, text: str) -> str | None:
-        """Creates the view and, unless it is created in the background, waits for it. Returns a notice."""
+    def create_following(self, statement: ast.CreateFollowing, text: str) -> str | None:
+        """Creates the view or sink and, unless it is created in the background, waits for it. Returns a notice."""
         definitions = self._definitions()
-        backfill, notice = ViewDefinitions(definitions).create_materialized_view(statement, text)
+        backfill, notice = ViewDefinitions(definitions).create_following(statement, text)
         if backfill is None:
             self._await_other(definitions, statement.name)
         return self._built(backfill, notice)
@@ -57,7 +57,7 @@ class Creation:
             self._wait_for(backfill)
 
     def create_index(self, statement: ast.CreateIndex) -> str | None:
-        """As `create_materialized_view`, for an index."""
+        """As `create_following`, for an index."""
         return self._built(*IndexDefinitions(self._definitions()).create_index(statement))
 
     def _built(self, backfill: Backfill | None, notice: str | None) -> str | None:
@@ -65,6 +65,8 @@ class Creation:
             return notice
         try:
             self._wait_for(backfill)
+            if not self._database.deliveries.settled():
+                self._work.wait(self._database.commits.until(self._database.deliveries.settled))
         except SeicheError:
             self._abandon(backfill)
             raise

@@ -38,6 +38,7 @@ from seiche.plan.fragments import Fragment, cut
 from seiche.plan.lower import lower
 from seiche.session import indexes
 from seiche.session.commits import Commits
+from seiche.session.deliveries import Deliveries
 from seiche.session.jobs import Jobs
 from seiche.session.names import CatalogNames
 from seiche.session.plan_cache import PlanCache
@@ -48,7 +49,7 @@ from seiche.session.system.evaluate import SystemQueries
 from seiche.session.watermarks import bounds_in, watermark_of
 from seiche.sql.bind import Settings, bind_query
 from seiche.sql.parse import parse
-from seiche.sql.statements import CreateMaterializedView
+from seiche.sql.statements import CreateFollowing, CreateMaterializedView, CreateSink
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.fold import FoldPolicy
 from seiche.storage.lookups import Lookups
@@ -169,6 +170,7 @@ class Database:
     refreshes: RefreshRunner = field(init=False)
     started_ms: int = field(init=False)
     load: StreamLoad = field(init=False)
+    deliveries: Deliveries = field(init=False)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -179,11 +181,13 @@ class Database:
         self.load = StreamLoad(self.clock)
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
         self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs, self.refreshes.words)
+        self.deliveries = Deliveries(self)
         self._offer_indexes()
 
     def log_since(self, relation: RelationId) -> Epoch | None:
         """The epoch from which on somebody may still ask for the changes of a relation."""
-        return log_since(self.catalog, relation, self.clock.now_ms())
+        wanted = [log_since(self.catalog, relation, self.clock.now_ms()), self.deliveries.log_since(relation)]
+        return min((each for each in wanted if each is not None), default=None)
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock, self.load)
@@ -234,12 +238,12 @@ class Database:
 
     def view_plan(
         self,
-        statement: CreateMaterializedView,
+        statement: CreateFollowing,
         catalog: Catalog,
         search_path: tuple[str, ...],
         shapes: Shapes = MappingProxyType({}),
     ) -> Plan:
-        """The plan of a materialized view. Expressions in it never fail: they give NULL where they cannot answer."""
+        """The plan of a view or a sink. Expressions in it never fail: they give NULL where they cannot answer."""
         names = CatalogNames(catalog, search_path, shapes=shapes)
         settings = Settings(timezone="UTC", now_ms=None, strict=False)
         bound = bind_query(statement.query.tree, names, settings)
@@ -268,8 +272,8 @@ class Database:
 
     def _stored_plan(self, view: CatalogObject, catalog: Catalog) -> Plan:
         (parsed,) = parse(view.definition)
-        if not isinstance(parsed.statement, CreateMaterializedView):
-            raise InvariantError(f"{view} is not defined by CREATE MATERIALIZED VIEW")
+        if not isinstance(parsed.statement, CreateMaterializedView | CreateSink):
+            raise InvariantError(f"{view} is not defined by a query that it follows")
         search_path = tuple(view.properties.get("search_path", ["public"]))
         return self.view_plan(parsed.statement, catalog, search_path, shapes_of(view))
 
@@ -313,6 +317,7 @@ class Database:
     def resume_left(self, ids: Iterable[ObjectId]) -> None:
         """Goes on with jobs that were stopped for a drop that then failed."""
         left = [each for each in ids if each in self.catalog.by_id]
+        self.deliveries.resume(self.catalog.plan_drop(left, cascade=True))
         if left:
             self.resume(self.store.load())
 
@@ -450,6 +455,7 @@ class Database:
         if report.error is None:
             self.commits.ring()
             self.refreshes.nudge()
+            self.deliveries.nudge()
             changed = [
                 RelationId(relation)
                 for job in report.jobs

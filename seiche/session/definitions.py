@@ -9,7 +9,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, Schema
+from seiche.catalog.objects import MADE_BY, SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, Schema
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
@@ -18,6 +18,7 @@ from seiche.model import RESERVED_COLUMNS, Column, ObjectId, RelationSchema
 from seiche.session.database import Database
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
+from seiche.sql.functions.system import VERSION
 from seiche.stream.view import ViewJob
 
 _POSTGRES_COLUMNS = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
@@ -120,7 +121,7 @@ class Definitions:
             relation=relation,
             schema=schema,
             owner=self.user,
-            properties=properties,
+            properties={**properties, MADE_BY: VERSION},
             created_ms=self.database.clock.now_ms(),
         )
 

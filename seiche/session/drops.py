@@ -97,6 +97,7 @@ class Drops:
         for each in doomed:
             self._database.jobs.forget(each)
             self._database.refreshes.remove(JobId(each))
+            self._database.deliveries.remove(each)
         return frozenset(doomed)
 
     def _drop_stopped(self, ids: list[ObjectId], stopped: frozenset[ObjectId], *, cascade: bool) -> None:

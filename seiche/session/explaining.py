@@ -25,7 +25,7 @@ def explained(
     statement: ast.Explain, definitions: Callable[[], Definitions], reading: Reading, catalog: Catalog
 ) -> Result:
     match statement.statement:
-        case ast.CreateMaterializedView() as view:
+        case ast.CreateMaterializedView() | ast.CreateSink() as view:
             views = ViewDefinitions(definitions())
             fragments = views.explain(view)
             root = explain.describe(fragments, lambda relation: _relation_name(catalog, relation, str(view.name)))
@@ -44,7 +44,7 @@ def explained(
         case _:
             raise FeatureNotSupported(
                 "EXPLAIN of this statement is not supported",
-                hint="Explain a query or the CREATE of a materialized view, an index or a table.",
+                hint="Explain a query or the CREATE of a materialized view, a sink, an index or a table.",
             )
     lines: list[tuple[Any, ...]] = [(line,) for line in shown.rstrip().splitlines()]
     return Result("EXPLAIN", (OutputColumn("QUERY PLAN", "QUERY PLAN", VARCHAR),), _rows=lines)

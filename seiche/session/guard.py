@@ -48,7 +48,7 @@ class Guard:
             case ast.Delete():
                 reading = statement.where is not None or bool(statement.returning)
                 self._write(statement.table, Privilege.DELETE, reading=reading)
-            case ast.CreateTable() | ast.CreateTableAs() | ast.CreateMaterializedView():
+            case ast.CreateTable() | ast.CreateTableAs() | ast.CreateMaterializedView() | ast.CreateSink():
                 self._create_in(statement.name)
             case ast.CreateView():
                 self._create_in(statement.name)

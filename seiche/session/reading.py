@@ -32,6 +32,7 @@ from seiche.session.variables import Variables
 from seiche.session.work import Work
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery, Settings, bind_query
+from seiche.sql.change_log import refuse_change_log
 from seiche.sql.parameters import Parameters
 from seiche.sql.time_travel import past_of, reads_past
 from seiche.storage.versions import RelationVersion
@@ -93,7 +94,9 @@ class Reading:
         timezone, now_ms = self._variables.get("timezone"), self._database.clock.now_ms()
         strict = self._variables.is_on("batch_expr_strict_mode")
         settings = Settings(timezone=timezone, now_ms=now_ms, strict=strict, parameters=self._parameters, past=True)
-        return bind_query(statement.query.tree, names, replace(settings, user=self._user, schema=self._schema()))
+        found = bind_query(statement.query.tree, names, replace(settings, user=self._user, schema=self._schema()))
+        refuse_change_log(found.ast)
+        return found
 
     def frame(self, bound: BoundQuery) -> DataFrame:
         """The query's rows at the epoch that is read now."""

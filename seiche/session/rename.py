@@ -18,16 +18,11 @@ from seiche.session.shapes import shapes_of
 from seiche.session.subscribed import with_source_renamed
 from seiche.sql.bind import Settings, bind_query, references_of
 from seiche.sql.parse import parse
-from seiche.sql.rename import with_own_name, with_relation_named
-from seiche.sql.statements import CreateMaterializedView, CreateView, SqlQuery
+from seiche.sql.rename import with_into_named, with_own_name, with_relation_named
+from seiche.sql.statements import CreateMaterializedView, CreateSink, CreateView, SqlQuery
 
-RENAMED_KINDS = (
-    ObjectKind.TABLE,
-    ObjectKind.VIEW,
-    ObjectKind.MATERIALIZED_VIEW,
-    ObjectKind.INDEX,
-    ObjectKind.SUBSCRIPTION,
-)
+RELATION_KINDS = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX)
+RENAMED_KINDS = (*RELATION_KINDS, ObjectKind.SINK, ObjectKind.SUBSCRIPTION)
 
 
 def renamed(catalog: Catalog, object_id: int, new_name: str) -> Catalog:
@@ -44,6 +39,12 @@ def renamed(catalog: Catalog, object_id: int, new_name: str) -> Catalog:
         for each in readers
         if each.kind not in (ObjectKind.INDEX, ObjectKind.SUBSCRIPTION)
     ]
+    fillers = [
+        replace(each, definition=with_into_named(each.definition, new_name))
+        for each in followers
+        if each.properties.get("into") == item.id
+    ]
+    followers = [each for each in followers if each.properties.get("into") != item.id] + fillers
     subscribed = [with_source_renamed(each, new_name) for each in readers if each.kind is ObjectKind.SUBSCRIPTION]
     internal = [replace(each, name=internal_name(new_name, each.id)) for each in catalog.children(item.id)]
     changed = catalog.with_objects(own, *copies, *followers, *subscribed, *internal)
@@ -79,7 +80,7 @@ def same_query(before: Catalog, after: Catalog, object_id: int) -> bool:
 
 def _query(item: CatalogObject) -> SqlQuery:
     (parsed,) = parse(item.definition)
-    if not isinstance(parsed.statement, CreateView | CreateMaterializedView):
+    if not isinstance(parsed.statement, CreateView | CreateMaterializedView | CreateSink):
         raise InvariantError(f"{item} is not defined by a query")
     return parsed.statement.query
 

@@ -43,6 +43,7 @@ from seiche.session.given import arrow_rows
 from seiche.session.guard import Guard
 from seiche.session.reading import Reading, answered, scratch_folder
 from seiche.session.result import Piece, Result, RowReader, fetch_rows
+from seiche.session.sleeping import sleep_for
 from seiche.session.subscriptions import SubscriptionDefinitions, declared
 from seiche.session.system.ask import Asker
 from seiche.session.system.evaluate import Answer
@@ -281,15 +282,18 @@ class Session:
                 return self._written(f"UPDATE {count}", returned)
             case ast.Delete():
                 count, returned = self._dml().delete(statement)
-                return self._written(f"DELETE {count}", returned)
+                return self._written("TRUNCATE TABLE" if statement.truncating else f"DELETE {count}", returned)
             case ast.CreateTable():
                 self._note(TableDefinitions(self._definitions()).create_table(statement, text))
                 return Result("CREATE_TABLE")
             case ast.CreateTableAs():
                 return self._create_table_as(statement, text)
             case ast.CreateMaterializedView():
-                self._note(self._creation().create_materialized_view(statement, text))
+                self._note(self._creation().create_following(statement, text))
                 return Result("CREATE_MATERIALIZED_VIEW")
+            case ast.CreateSink():
+                self._note(self._creation().create_following(statement, text))
+                return Result("CREATE_SINK")
             case ast.CreateView():
                 self._note(ViewDefinitions(self._definitions()).create_view(statement, text))
                 return Result("CREATE_VIEW")
@@ -326,10 +330,10 @@ class Session:
                 self._alter().relation(statement)
                 return Result("ALTER_" + statement.kind.name)
             case ast.RefreshView():
-                self._alter().refresh(statement)
+                self._note(self._alter().refresh(statement))
                 return Result("REFRESH_MATERIALIZED_VIEW")
             case ast.Flush():
-                self._work.wait(self._database.coordinator.flush())
+                self._flush()
                 return Result("FLUSH")
             case ast.Wait():
                 self._creation().wait(statement)
@@ -414,6 +418,7 @@ class Session:
 
     def _select(self, statement: ast.Select) -> Result:
         values = self._parameters.values() if self._parameters is not None else None
+        sleep_for(statement.query, self._work)
         answered = self._asker.ask(statement.query.tree, self._me(), self.variables, values)
         if answered is not None:
             return self._answered(*answered)
@@ -442,7 +447,7 @@ class Session:
 
     def _written(self, tag: str, returned: tuple[BoundQuery, DataFrame] | None) -> Result:
         if self.variables.is_on("rw_implicit_flush"):
-            self._work.wait(self._database.coordinator.flush())
+            self._flush()
         if returned is None:
             return Result(tag)
         bound, frame = returned
@@ -450,6 +455,13 @@ class Session:
             view = scope.view(frame)
             shown = typed(scope.sql(render(bound.ast, lambda _: view)), bound)
         return Result(tag, bound.columns, _rows=fetch_rows(shown))
+
+    def _flush(self) -> None:
+        """Waits for all that was written before, in views and in the tables that sinks fill."""
+        database = self._database
+        self._work.wait(database.coordinator.flush())
+        if not database.deliveries.settled():
+            self._work.wait(database.commits.until(database.deliveries.settled))
 
     def _dml(self) -> Dml:
         return Dml(

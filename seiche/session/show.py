@@ -13,6 +13,7 @@ from seiche.errors import FeatureNotSupported
 from seiche.session.database import Database
 from seiche.session.names import CATALOG_KINDS
 from seiche.session.result import Result
+from seiche.session.shown import shown_definition
 from seiche.session.variables import VARIABLES, Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn
@@ -145,7 +146,7 @@ def show_create(database: Database, variables: Variables, statement: ast.ShowCre
         statement.name.parts, search_path=variables.search_path, kinds=(kind,), action="SHOW CREATE"
     )
     columns = [("Name", VARCHAR), ("Create Sql", VARCHAR)]
-    return rows("SHOW_COMMAND", columns, [(f"{item.schema}.{item.name}", item.definition)])
+    return rows("SHOW_COMMAND", columns, [(f"{item.schema}.{item.name}", shown_definition(item))])
 
 
 def show_parameters(database: Database, statement: ast.ShowParameters) -> Result:

@@ -30,6 +30,8 @@ def create_table_text(table: CatalogObject) -> str:
         text += " APPEND ONLY"
     if conflict := table.properties.get("on_conflict"):
         text += f" ON CONFLICT {conflict.upper()}"
+    if versions := table.properties.get("version_columns"):
+        text += f" WITH VERSION COLUMN ({', '.join(quote_name(name) for name in versions)})"
     if options := table.properties.get("options"):
         text += " WITH (" + ", ".join(f"{quote_name(each)} = {_quoted(value)}" for each, value in options.items()) + ")"
     return text

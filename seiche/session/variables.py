@@ -141,6 +141,8 @@ _ACCEPTED = MappingProxyType(
     {
         **dict.fromkeys(
             (
+                "datafusion_prefer_hash_join", "enable_mv_selection", "enable_serverless_backfill",
+                "streaming_unsafe_allow_upsert_sink_pk_mismatch",
                 "batch_enable_distributed_dml", "batch_enable_lookup_join", "batch_enable_sort_agg",
                 "bypass_cluster_limits", "create_compaction_group_for_mv", "disable_purify_definition",
                 "dml_wait_persistence", "enable_datafusion_engine", "enable_index_selection",
@@ -167,7 +169,15 @@ _ACCEPTED = MappingProxyType(
             "default",
         ),
         **dict.fromkeys(("idle_in_transaction_session_timeout", "lock_timeout", "batch_parallelism"), "0"),
+        "auto_locality_backfill_min_size": "0",
+        "batch_hnsw_ef_search": "40",
+        "cdc_source_wait_streaming_start_timeout": "30",
+        "iceberg_engine_connection": "",
+        "iceberg_query_storage_mode": "auto",
+        "slow_ddl_notification_secs": "3600",
         "streaming_asof_join_use_cache": "true",
+        "streaming_sync_log_store_buffer_size": "2048",
+        "streaming_sync_log_store_pause_duration_ms": "64",
         "check_function_bodies": "on",
         "default_transaction_isolation": "repeatable read",
         "default_transaction_read_only": "off",
@@ -229,10 +239,10 @@ class Variables:
     def with_value(self, name: str, value: str | None) -> Variables:
         """The values after SET; None returns a variable to its default."""
         variable = find(name)
-        if variable.read_only:
+        if variable.read_only and value != self.get(name):
             raise InvalidParameter(f'parameter "{variable.name}" cannot be changed')
         changed = dict(self.values)
-        if value is None:
+        if value is None or variable.read_only:
             changed.pop(variable.name, None)
         else:
             changed[variable.name] = variable.check(value)

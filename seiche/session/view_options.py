@@ -16,6 +16,7 @@ from seiche.stream.batch_refresh.schedule import CRON, INTERVAL, Schedule, read_
 RATE_LIMIT = "backfill_rate_limit"
 ORDER = "backfill_order"
 INCREMENTAL = "incremental"
+SERVERLESS = "cloud.serverless_backfill_enabled"  # of a service that rents out machines for backfills
 KNOWN = (INCREMENTAL, RATE_LIMIT, ORDER, INTERVAL, CRON)
 
 
@@ -41,6 +42,8 @@ class ViewOptions:
 def read_options(options: Options) -> ViewOptions:
     given: dict[str, str] = {}
     for name, value in options:
+        if name == SERVERLESS:
+            raise FeatureNotSupported("Serverless Backfill is disabled", hint=f"Leave {SERVERLESS} out.")
         if name not in KNOWN:
             raise FeatureNotSupported(
                 f'option "{name}" is not supported',

@@ -1,4 +1,4 @@
-"""CREATE VIEW and CREATE MATERIALIZED VIEW: checks, plan, stored relations, and the start of the backfill."""
+"""CREATE VIEW, CREATE MATERIALIZED VIEW, CREATE SINK: checks, plan, stored relations, and the start of the backfill."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import MADE_BY, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
@@ -23,20 +23,24 @@ from seiche.errors import (
 )
 from seiche.model import RESERVED_COLUMNS, Column, JobId, ObjectId, RelationId
 from seiche.plan.algebra import Keyed, Plan, Recompute, follows_clock, recomputed
-from seiche.plan.fragments import Fragment, count_internal, cut
+from seiche.plan.fragments import Fragment, count_internal, cut, fragment_schema
 from seiche.query import relation_of
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name, reserved_name
 from seiche.session.names import CatalogNames
 from seiche.session.rename import internal_name
+from seiche.session.sink_options import explained_options, read_sink_options
+from seiche.session.sinks import filling
 from seiche.session.view_options import ViewOptions, read_options
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_query
+from seiche.sql.functions.system import VERSION
 from seiche.sql.single_rows import refuse_many_rows
 from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
 from seiche.stream.backfill.protocol import Backfill
 from seiche.stream.backfill.stages import stages
 from seiche.stream.backfill.state import BackfillState, pins_at
+from seiche.stream.batch_refresh.schedule import read_schedule
 from seiche.stream.view import ViewJob
 from seiche.types import Kind
 
@@ -82,22 +86,27 @@ class ViewDefinitions:
             )
         return replace(view, id=existing.id, owner=existing.owner)
 
-    def explain(self, statement: ast.CreateMaterializedView) -> tuple[Fragment, ...]:
-        """The fragments that a view of any name would have; internal relations have negative ids."""
+    def explain(self, statement: ast.CreateFollowing) -> tuple[Fragment, ...]:
+        """The fragments that a view of any name would have; internal relations have negative ids.
+
+        What a sink would hand its rows to does not matter for them.
+        """
+        if isinstance(statement, ast.CreateSink):
+            statement = replace(statement, options=explained_options(statement.options), into=None)
         plan, _, _ = self._planned(statement)
         numbers = iter(range(-2, -10_000, -1))
         return cut(plan, RelationId(-1), lambda: RelationId(next(numbers)))
 
-    def create_materialized_view(
-        self, statement: ast.CreateMaterializedView, text: str
-    ) -> tuple[Backfill | None, str | None]:
-        """Registers the view and starts to build it; the caller decides whether to wait."""
+    def create_following(self, statement: ast.CreateFollowing, text: str) -> tuple[Backfill | None, str | None]:
+        """Registers a materialized view or a sink and starts to build it; the caller decides whether to wait."""
         name, schema = self._definitions.place(statement.name)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return None, f'relation "{name}" already exists, skipping'
         self._definitions.refuse_taken(schema, name)
         plan, names, options = self._planned(statement)
         view, internal = self._view_objects(statement, text, schema, name, plan, names)
+        if isinstance(statement, ast.CreateSink):
+            view = filling(view, statement, self._database.catalog, self._variables.search_path)
         rate = options.rate_limit(self._variables.get("backfill_rate_limit"))
         backfill = self._definitions.run(self.adding(view, internal, rate, options.order_of(names)))
         return backfill, None
@@ -106,10 +115,13 @@ class ViewDefinitions:
         relation = self._database.catalog.get(ObjectId(relation_of(source))).relation
         return relation.key if relation is not None else ()
 
-    def _planned(self, statement: ast.CreateMaterializedView) -> tuple[Plan, CatalogNames, ViewOptions]:
+    def _planned(self, statement: ast.CreateFollowing) -> tuple[Plan, CatalogNames, ViewOptions]:
         """The plan of a view that may be created, the names that it mentions, and its options; raises what is wrong."""
         name = statement.name.name
-        options = read_options(statement.options)
+        of_sink, what = None, "materialized view"
+        if isinstance(statement, ast.CreateSink):
+            of_sink, what = read_sink_options(statement.options, into_table=statement.into is not None), "sink"
+        options = read_options(statement.options if of_sink is None else of_sink.rest)
         catalog = self._database.catalog
         names = CatalogNames(catalog, self._variables.search_path)
         bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=None, strict=False))
@@ -118,12 +130,12 @@ class ViewDefinitions:
         refuse_many_rows(bound.ast, self._key_of)
         if bound.volatile:
             raise FeatureNotSupported(
-                f"function {bound.volatile[0]}() cannot be used in a materialized view",
+                f"function {bound.volatile[0]}() cannot be used in a {what}",
                 detail="Its answer changes from call to call, so the view could never equal its query.",
                 hint="Store the value in a table's column with a DEFAULT, and read that.",
             )
         if names.system:
-            raise FeatureNotSupported(f'materialized view "{name}" cannot read system view "{names.system[0]}"')
+            raise FeatureNotSupported(f'{what} "{name}" cannot read system view "{names.system[0]}"')
         plan = self._database.view_plan(statement, catalog, self._variables.search_path)
         reasons = recomputed(plan) if options.strict else ()
         if reasons:
@@ -134,6 +146,8 @@ class ViewDefinitions:
                 hint="Leave out incremental = 'strict' to accept that, or rewrite the query.",
             )
         self.check_hidden_names(plan)
+        if of_sink is not None:
+            of_sink.check(fragment_schema(plan))
         self._check_schedules(name, options, plan, names)
         options.order_of(names)
         return plan, names, options
@@ -148,10 +162,10 @@ class ViewDefinitions:
             arrangement=self._variables.is_on("streaming_use_arrangement_backfill"),
         )
 
-    def explained_backfill(self, statement: ast.CreateMaterializedView) -> str:
+    def explained_backfill(self, statement: ast.CreateFollowing) -> str:
         """The line of EXPLAIN that tells how the view would be built."""
         job = ViewJob(JobId(-1), str(statement.name), self.explain(statement), self._database.runtime)
-        kind = self.backfill_kind(job, read_options(statement.options).schedule is not None)
+        kind = self.backfill_kind(job, read_schedule(dict(statement.options)) is not None)
         versions = self._database.runtime.versions
         steps = stages(job.fragments, lambda relation: versions.committed(relation).rows_estimate)
         driven = dict.fromkeys(relation for stage in steps for relation in stage.driven)
@@ -193,22 +207,24 @@ class ViewDefinitions:
                 raise reserved_name(column.name)
 
     def _view_objects(
-        self, statement: ast.CreateMaterializedView, text: str, schema: str, name: str, plan: Plan, names: CatalogNames
+        self, statement: ast.CreateFollowing, text: str, schema: str, name: str, plan: Plan, names: CatalogNames
     ) -> tuple[CatalogObject, list[CatalogObject]]:
         ids = iter(self._database.store.allocate_ids(1 + count_internal(plan)))
         view_id = RelationId(next(ids))
         fragments = cut(plan, view_id, lambda: RelationId(next(ids)))
         shape = fragments[-1].schema
+        kind = ObjectKind.SINK if isinstance(statement, ast.CreateSink) else ObjectKind.MATERIALIZED_VIEW
         properties = {
             "options": dict(statement.options),
             "search_path": list(self._variables.search_path),
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
-            **given(ObjectKind.MATERIALIZED_VIEW, self._variables.get),
+            **given(kind, self._variables.get),
+            MADE_BY: VERSION,
         }
         view = CatalogObject(
             ObjectId(view_id),
-            ObjectKind.MATERIALIZED_VIEW,
+            kind,
             name,
             text,
             columns=shape.visible,

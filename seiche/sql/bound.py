@@ -16,6 +16,8 @@ _CHANGING = ("rand", "uuid", "seiche_now", "seiche_proctime", "raise_error")
 
 # The mark, among a bound table's meta, of FOR SYSTEM_TIME AS OF PROCTIME().
 AS_OF_NOW = "as_of_now"
+# The mark of a relation whose changes are read, not its rows.
+CHANGES_OF = "changes_of"
 
 
 @dataclass(frozen=True, slots=True)

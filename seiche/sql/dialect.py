@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import TokenType
 
 # Calls whose arguments have a grammar of their own (FROM, FOR, PLACING, AS, IN, ORDER BY).
 UNKNOWN = "unknown"  # marks the NULL of `IS UNKNOWN`
+CHANGE_LOG = "change_log"  # marks the relation of `WITH name AS CHANGELOG FROM relation`
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "STRING_AGG", "SUBSTRING", "TRIM")
 
 
@@ -83,6 +84,20 @@ class Seiche(RisingWave):
                 is_text = isinstance(gap, exp.Literal) and gap.is_string
                 order.set("session_gap", exp.Interval(this=gap) if is_text else gap)
             return partition, order
+
+        def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
+            """Also `name AS CHANGELOG FROM relation`, kept as a query over the relation, which is marked."""
+            index = self._index
+            alias = self._parse_table_alias(self.ID_VAR_TOKENS)
+            if not alias or not self._match(TokenType.ALIAS) or not self._match_text_seq("CHANGELOG", "FROM"):
+                self._retreat(index)
+                return super()._parse_cte()
+            relation = self._parse_table_parts()
+            if not isinstance(relation, exp.Table):
+                self.raise_error("Expected a relation after CHANGELOG FROM")
+            assert isinstance(relation, exp.Table)  # that raised
+            relation.meta[CHANGE_LOG] = True
+            return exp.CTE(this=exp.select("*").from_(relation, copy=False), alias=alias)
 
         def _parse_version(self) -> exp.Version | None:
             """`FOR SYSTEM_TIME AS OF now() - '5' SECOND`: the unit may follow the text without the word INTERVAL."""

@@ -25,6 +25,7 @@ from seiche.sql import (
 from seiche.sql.binder import QUERY, Binder, Clause, Surroundings, Usage
 from seiche.sql.calls import call_of
 from seiche.sql.casts import cast, convert
+from seiche.sql.collations import refuse_collation
 from seiche.sql.functions import (
     invoke,
     json_edit,
@@ -104,6 +105,8 @@ def _null(binder: Binder, node: exp.Expr) -> exp.Expr:
 def _column(binder: Binder, node: exp.Column) -> exp.Expr:
     if node.name == "user" and not node.table and not node.this.args.get("quoted"):
         return text(binder.settings.user)  # the word is a function's; a column of that name has to be quoted
+    if isinstance(node.this, exp.Star) and node.table:  # among arguments it is the row as one value
+        node = exp.Column(this=node.args["table"].copy(), table=node.args.get("db"))
     return binder.surroundings.column(node)
 
 
@@ -196,7 +199,9 @@ def _dpipe(binder: Binder, node: exp.Binary) -> exp.Expr:
 
 
 def _collate(binder: Binder, node: exp.Binary) -> exp.Expr:
-    return binder.bind(node.this)
+    inner = binder.bind(node.this)
+    refuse_collation(node.expression.name, None if is_unknown(inner) else type_of(inner))
+    return inner
 
 
 def _at_zone(binder: Binder, node: exp.Expr) -> exp.Expr:

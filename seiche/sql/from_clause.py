@@ -28,6 +28,7 @@ from seiche.sql.bound import (
 )
 from seiche.sql.calls import call_of
 from seiche.sql.casts import common_type, convert, settle
+from seiche.sql.change_log import bind_change_log, logged_relation
 from seiche.sql.functions import is_function
 from seiche.sql.gap_fill import gap_fill_query
 from seiche.sql.nodes import boolean, conjunction, equal, type_of, typed
@@ -268,6 +269,10 @@ def _view(
 def _common_table(
     binding: Binding, node: exp.Table, table: CommonTable, alias: exp.Expr | None, scope: Scope
 ) -> exp.Expr:
+    logged = logged_relation(table)
+    if logged is not None:
+        name = alias.name if alias is not None and alias.name else node.name
+        return bind_change_log(binding, logged, name, tuple(_column_names(alias)) or table.column_names, scope)
     bound = binding.settled(binding.query(table.query, None, table.visible))
     _check_names(list(table.column_names), len(bound.columns), node.name)
     columns = [replace(c, name=n) for c, n in zip(bound.columns, table.column_names, strict=False)]

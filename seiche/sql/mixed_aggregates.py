@@ -24,6 +24,8 @@ def compute_apart(
     """Changes a grouped SELECT in place; `own` are the names of what it reads from."""
     clauses = [select.args.get("group"), select.args.get("having")]
     roots = [*select.expressions, *keys, *(clause for clause in clauses if clause is not None)]
+    for root in roots:
+        _leave_out_idle_orders(root, own)
     mixed = [part for root in roots for part in _arguments(root) if _is_mixed(part, own)]
     if not mixed:
         return
@@ -47,6 +49,18 @@ def compute_apart(
     select.from_(derived_table(rows, ref), copy=False)
 
 
+def _leave_out_idle_orders(root: exp.Expr, own: frozenset[str]) -> None:
+    """WITHIN GROUP (ORDER BY outer.a, b): a column of the query around is the same in all rows, and orders nothing."""
+    for node in list(own_nodes(root)):
+        if not isinstance(node, exp.WithinGroup):
+            continue
+        kept = [key for key in node.expression.expressions if _tables(key) & own]
+        if kept:
+            node.expression.set("expressions", kept)
+        elif node.this.name == "listagg" and node.parent is not None:
+            node.replace(node.this)  # any order will do
+
+
 def _arguments(root: exp.Expr) -> Iterator[exp.Expr]:
     for call in own_nodes(root):
         if is_aggregate_node(call) and isinstance(call, exp.AggFunc | exp.Anonymous):
@@ -62,8 +76,12 @@ def _inside(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _is_mixed(node: exp.Expr, own: frozenset[str]) -> bool:
-    tables = {column.table for column in node.find_all(exp.Column) if column.table}
+    tables = _tables(node)
     return bool(tables & own) and not tables <= own
+
+
+def _tables(node: exp.Expr) -> set[str]:
+    return {column.table for column in node.find_all(exp.Column) if column.table}
 
 
 __all__ = ["compute_apart"]

@@ -100,7 +100,6 @@ _EXPLAIN_FLAGS = frozenset(
     {"verbose", "trace", "analyze", "logical", "physical", "distsql", "backfill", "costs", "timing", "summary"}
 )
 _NOT_OFFERED: dict[str, str | None] = {
-    "truncate": "Use DELETE FROM without a WHERE.",
     "merge": "Use INSERT: a repeated primary key overwrites the row.",
     "vacuum": None,
     "analyze": None,
@@ -216,6 +215,7 @@ _VERBS: dict[str, Callable[[Cursor], Statement]] = {
     "wait": jobs.wait,
     "pause": lambda _cursor: Pause(),
     "resume": lambda _cursor: Resume(),
+    "truncate": rows.truncate,
     "refresh": jobs.refresh,
     "recover": lambda _cursor: Recover(),
     "begin": session.begin,

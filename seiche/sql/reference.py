@@ -33,6 +33,7 @@ FAMILIES = {
     "maps": "Maps",
     "jsonb": "jsonb",
     "json_edit": "jsonb, changed",
+    "json_records": "jsonb into structs and maps",
     "jsonpath": "jsonb by path",
     "system": "The rest",
 }

@@ -45,7 +45,8 @@ def translate(pattern: str, flags: str = "", *, before: int = 0, marked: bool = 
         raise InvalidParameter(f'invalid regular expression option: "{sorted(unknown)[0]}"')
     lines = any(flag in flags for flag in "nmw")
     dots_stop = any(flag in flags for flag in "nmp")
-    inline = ("i" if "i" in flags else "") + ("x" if "x" in flags else "") + ("" if dots_stop else "s")
+    folds = flags.rfind("i") > flags.rfind("c")  # the later of the two counts
+    inline = ("i" if folds else "") + ("x" if "x" in flags else "") + ("" if dots_stop else "s")
     if "q" in flags:
         return Regex(f"(?{inline}:{_literal(pattern)})", ())
     out, index, count = "", 0, before

@@ -41,6 +41,18 @@ def with_own_name(definition: str, new_name: str) -> str:
     return definition[: last.start] + spelled(new_name) + definition[last.end + 1 :]
 
 
+def with_into_named(definition: str, new_name: str) -> str:
+    """A CREATE SINK … INTO that fills the same table, which has another name."""
+    cursor = Cursor(definition, tokenize(definition), None)
+    cursor.expect("create", "sink")
+    cursor.if_not_exists()
+    cursor.object_name()
+    cursor.expect("into")
+    cursor.object_name()
+    last = cursor.tokens[cursor.index - 1]
+    return definition[: last.start] + spelled(new_name) + definition[last.end + 1 :]
+
+
 def with_relation_named(definition: str, references: Iterable[exp.Table], new_name: str) -> str:
     """The definition with these tables of its queries called by another name."""
     tokens = tokenize(definition)
@@ -54,7 +66,8 @@ def with_relation_named(definition: str, references: Iterable[exp.Table], new_na
         first = _first_part(tokens, index)
         before = tokens[first - 1] if first else None
         qualifier = definition[tokens[first].start : tokens[index].start]
-        alias = "" if table.args.get("alias") else f" AS {spelled(table.name)}"
+        logged = before is not None and first > 1 and tokens[first - 2].text.lower() == "changelog"
+        alias = "" if table.args.get("alias") or logged else f" AS {spelled(table.name)}"
         if before is not None and before.text.lower() == "table":  # TABLE ships takes no alias
             edits[before.start] = (tokens[index].end, f"SELECT * FROM {qualifier}{spelled(new_name)}{alias}")
         else:

@@ -172,6 +172,28 @@ class CreateMaterializedView:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateSink:
+    """`query` is what the sink follows: the one written after AS, or all of the relation written after FROM.
+
+    `into` is a table, and `into_columns` those of its columns that the query's columns fill, in order; the sink's own
+    `columns` are then called like them.
+    """
+
+    name: ObjectName
+    query: SqlQuery
+    options: Options = ()
+    if_not_exists: bool = False
+    emit_on_window_close: bool = False
+    into: ObjectName | None = None
+    into_columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+# What defines a job that follows its query.
+CreateFollowing = CreateMaterializedView | CreateSink
+
+
+@dataclass(frozen=True, slots=True)
 class CreateView:
     name: ObjectName
     columns: tuple[str, ...]
@@ -393,6 +415,7 @@ class Delete:
     alias: str | None
     where: SqlExpression | None = None
     returning: tuple[exp.Expr, ...] = ()
+    truncating: bool = False  # written as TRUNCATE
 
 
 # --- the database and the session --------------------------------------------------------------------
@@ -774,6 +797,7 @@ Statement = (
     CreateTable
     | CreateTableAs
     | CreateMaterializedView
+    | CreateSink
     | CreateView
     | CreateFunction
     | CreateIndex

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from seiche.errors import InvalidParameter, SyntaxError_
 from seiche.sql.casts import convert, settle
-from seiche.sql.functions import jsonpath, patterns
+from seiche.sql.functions import json_records, jsonpath, patterns
 from seiche.sql.functions.arrays import element_type
 from seiche.sql.functions.jsonb import variant
 from seiche.sql.functions.registry import invoke, undefined
@@ -95,6 +95,8 @@ def table_function(name: str, arguments: list[exp.Expr], settings: Settings, *, 
             node = _one_json(name, arguments, settings)
             keys = call(array_of(VARCHAR), "json_object_keys", node.copy())
             made = TableFunction(_of_shape(keys, node, "{", f"cannot call {name} on", settings), (("", ""),))
+        case "jsonb_populate_recordset" | "json_populate_recordset":
+            made = _unnest([json_records.record_set(name, arguments, settings)], settings)
         case "jsonb_each" | "jsonb_each_text" | "json_each" | "json_each_text":
             made = _json_each(name, arguments, settings)
         case _:
@@ -225,7 +227,7 @@ SET_RETURNING = frozenset(
         "string_to_table", "jsonb_array_elements", "jsonb_array_elements_text", "json_array_elements",
         "json_array_elements_text",
         "jsonb_each", "jsonb_each_text", "json_each", "json_each_text", "jsonb_object_keys", "json_object_keys",
-        "jsonb_path_query",
+        "jsonb_path_query", "jsonb_populate_recordset", "json_populate_recordset",
     )
 )  # fmt: skip
 

@@ -129,6 +129,20 @@ def _can_be_indexed(token: Token) -> bool:
     )
 
 
+def _ends_struct(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the token is the `>` of `struct<...>`, which `[]` makes an array of."""
+    open_structs = 0
+    for at in range(index, 0, -1):
+        kind = tokens[at].token_type
+        if kind is TokenType.GT:
+            open_structs += 1
+        elif kind is TokenType.LT and tokens[at - 1].text.lower() == "struct":
+            open_structs -= 1
+        if open_structs == 0:
+            return at < index
+    return False
+
+
 def _refuse_leniency(text: str, tokens: Sequence[Token], following: Token | None) -> None:
     """Raises where sqlglot would silently drop or invent something."""
     enclosing: list[TokenType] = []
@@ -151,7 +165,7 @@ def _refuse_leniency(text: str, tokens: Sequence[Token], following: Token | None
         if kind is TokenType.FROM and leading and (index < 2 or tokens[index - 2].text.lower() != "trim"):
             raise syntax_error(text, token)
         bare_list = kind is TokenType.L_BRACKET and enclosing[-1:] != [TokenType.L_BRACKET]
-        if bare_list and (before is None or not _can_be_indexed(before)):
+        if bare_list and (before is None or not (_can_be_indexed(before) or _ends_struct(tokens, index - 1))):
             raise syntax_error(text, token)
         if kind is TokenType.JOIN:
             side = index - 1

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from seiche.model import Epoch, RelationId
-from seiche.plan.algebra import Aggregate, Keyed, Plan, Recompute, TopN
+from seiche.plan.algebra import Aggregate, ChangeLog, Keyed, Plan, Recompute, TopN
 from seiche.plan.choice import Technique, techniques
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
-from seiche.stream import aggregate, keyed, near, recompute, temporal_join, topn, whole
+from seiche.stream import aggregate, changelog, keyed, near, recompute, temporal_join, topn, whole
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, with_vnode
 from seiche.stream.runtime import EpochReads, Failures, Runtime
 
@@ -48,7 +48,7 @@ def counts_failures(plan: Plan) -> bool:
     match plan:
         case Aggregate():
             return can_fail(plan.input)
-        case Keyed() | TopN() | Recompute():
+        case Keyed() | TopN() | ChangeLog() | Recompute():
             return False
         case _:
             return can_fail(plan)
@@ -68,6 +68,8 @@ def step_in(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: F
             return keyed.step(fragment, runtime, reads, small=reads.is_small(fragment.plan))
         case TopN():
             return topn.step(fragment, runtime, reads, small=reads.is_small(fragment.plan))
+        case ChangeLog():
+            return changelog.step(fragment, runtime, reads)
         case plan:
             small = reads.is_small(fragment.plan)
             counting = can_fail(plan)
@@ -103,5 +105,7 @@ def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
             return keyed.build(fragment, reads)
         case TopN():
             return topn.build(fragment, reads)
+        case ChangeLog():
+            return changelog.build(fragment, reads)
         case plan:
             return reads.scope.sql(with_vnode(exact_sql(plan, reads, reads.after), fragment.schema))

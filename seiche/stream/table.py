@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from seiche.catalog.checkpoint import Checkpoint
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Changes as AnyChanges
 from seiche.epoch.graph import Failed, Outcome, Reply, Request, Succeeded
@@ -24,7 +25,7 @@ from seiche.query import relation_of, render, typed
 from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
 from seiche.storage.bounds import KeyBounds
-from seiche.storage.changes import Changes, consolidate, vnode_sql
+from seiche.storage.changes import Changes, arrow_schema, consolidate, vnode_sql
 from seiche.storage.versions import RelationVersion
 from seiche.stream.conflict import Conflict, in_turn, not_outdated
 from seiche.stream.predicates import lookup_condition
@@ -75,7 +76,19 @@ class ApplyChanges:
     changes: pa.Table
 
 
-Payload = InsertRows | InsertFrame | UpdateRows | DeleteRows | ApplyChanges
+@dataclass(frozen=True, slots=True)
+class TakeChanges:
+    """What a sink hands to the table: rows that come, and rows whose keys leave unless they are among those.
+
+    Both are like those of an `InsertRows`, or both of an `InsertFrame`. `part` is made durable together with them.
+    """
+
+    rows: pa.Table | DataFrame
+    gone: pa.Table | DataFrame | None  # None: nothing leaves
+    part: Checkpoint
+
+
+Payload = InsertRows | InsertFrame | UpdateRows | DeleteRows | ApplyChanges | TakeChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +156,10 @@ class TableJob:
         for request, count in zip(requests, counts, strict=True):
             replies[request.ticket] = Succeeded(Written(count, changes, barrier.epoch))
         moved = {self.relation: changes} if changes else {}
-        return Outcome(changes={**moved, **marked}, part=arrivals.part, replies=replies)
+        part = arrivals.part
+        if isinstance(requests[0].payload, TakeChanges):
+            part = requests[0].payload.part.merge(part or Checkpoint())
+        return Outcome(changes={**moved, **marked}, part=part, replies=replies)
 
     def _forget_staged(self) -> None:
         self.runtime.writer.remove(self.runtime.versions.discard(list(self.outputs)))
@@ -224,6 +240,17 @@ class TableJob:
                 changed = arrivals.rows(payload.changes) if self.schema.append_only else payload.changes
                 written = self.runtime.emit_table(self.relation, self.schema, changed, epoch)
                 return payload.changes.num_rows, written
+            case TakeChanges(rows, gone) if isinstance(rows, pa.Table):
+                taken = self._taken(version, arrivals.rows(rows), gone)
+                return rows.num_rows, self.runtime.emit_table(self.relation, self.schema, taken, epoch)
+            case TakeChanges(frame, None):
+                count, changes = self._insert_frame(version, arrivals.frame(frame), epoch)
+                arrivals.written(changes)
+                return count, changes
+            case TakeChanges(frame, gone):
+                changes = self._take_frames(version, arrivals.frame(frame), gone, epoch)
+                arrivals.written(changes)
+                return (changes.rows if changes else 0), changes
             case UpdateRows():
                 frame = self.update_images(self._evaluate(version, payload.query, payload.now_ms))
                 return self._write_update(version, frame, epoch)
@@ -239,6 +266,30 @@ class TableJob:
                 return (changes.rows if changes else 0), changes
             case _:
                 raise InvariantError(f"table {self.name!r} was handed {type(payload).__name__}")
+
+    def _taken(self, version: RelationVersion, rows: pa.Table, gone: pa.Table | None) -> pa.Table:
+        """The signed changes of a sink's rows: those that come replace, those that leave alone delete."""
+        parts = []
+        if rows.num_rows:
+            parts.append(self.insert_changes(rows, lambda wanted: self.existing(version, wanted)))
+        alone = self._without_keys(gone, rows) if gone is not None and gone.num_rows else None
+        if alone is not None and alone.num_rows:
+            parts.append(_signed(self.existing(version, alone), -1))
+        return pa.concat_tables(parts) if parts else arrow_schema(self.schema).empty_table()
+
+    def _take_frames(self, version: RelationVersion, rows: DataFrame, gone: DataFrame, epoch: Epoch) -> Changes | None:
+        """As `_taken`, for rows that stay with the executors."""
+        came = self._upsert_changes(version, rows)
+        same = " AND ".join(f"o.`{name}` = k.`{name}`" for name in self.schema.key)
+        columns = ", ".join(f"`{name}`" for name in (*self.schema.names, VNODE))
+        with self.runtime.scope() as scope:
+            stored, left, kept = (scope.view(each) for each in (self.runtime.reader.exact(version), gone, rows))
+            deleted = scope.sql(
+                f"SELECT {columns}, cast(-1 as tinyint) AS `{OP}` FROM"
+                f" (SELECT o.* FROM {stored} o LEFT SEMI JOIN {left} k ON {same}) o LEFT ANTI JOIN {kept} k ON {same}"
+            )
+        both = came.select(*deleted.columns).unionAll(deleted)
+        return self.runtime.emit(self.relation, self.schema, both, epoch, small=False)
 
     def _evaluate(self, version: RelationVersion, query: BoundQuery, now_ms: int) -> DataFrame:
         """The statement's query: this table as it is now, other relations as of the epoch before."""
@@ -359,6 +410,11 @@ class TableJob:
             loaded = self._load_frame(rows, epoch)
             if loaded is not None:
                 return loaded.rows, loaded
+        changes = self.runtime.emit(self.relation, self.schema, self._upsert_changes(version, rows), epoch, small=False)
+        return (changes.rows if changes else 0), changes
+
+    def _upsert_changes(self, version: RelationVersion, rows: DataFrame) -> DataFrame:
+        """The signed changes that an insert of rows into a table with a primary key makes."""
         key = ", ".join(f"`{name}`" for name in self.schema.key)
         others = [name for name in self.schema.names if name not in self.schema.key]
         pick = "min_by" if self.conflict is Conflict.IGNORE else "max_by"
@@ -392,12 +448,9 @@ class TableJob:
                 joined = f"SELECT n, o FROM ({joined}) WHERE o IS NULL"
             both = "filter(array(named_struct('s', -1, 'r', o), named_struct('s', 1, 'r', n)), e -> e.r is not null)"
             columns = ", ".join(f"e.r.`{name}` AS `{name}`" for name in (*self.schema.names, VNODE))
-            frame = scope.sql(
+            return scope.sql(
                 f"SELECT {columns}, cast(e.s as tinyint) AS `{OP}` FROM (SELECT explode({both}) AS e FROM ({joined}))"
             )
-            changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=False)
-        appeared = changes.rows if changes else 0
-        return appeared, changes
 
     def _checked(self, name: str, when: str) -> str:
         """The column, or an error at run time where it must not be NULL."""

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.servers import Connection, HarbourServer, running_server
+from tests.servers import Connection, HarbourServer, below, running_server
 
 WRITERS, READERS, DEFINERS, VISITORS = 3, 2, 1, 1
 BERTHS = 20
@@ -62,19 +62,11 @@ class Sample:
     @staticmethod
     def of(pid: int) -> Sample:
         """The server's process and the Java below it."""
-        pids = [pid, *_children(pid)]
+        pids = [pid, *below(pid)]
         files = sum(len(os.listdir(f"/proc/{each}/fd")) for each in pids)
         threads = sum(len(os.listdir(f"/proc/{each}/task")) for each in pids)
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])  # Java's heap has a limit of its own
         return Sample(files, threads, pages * os.sysconf("SC_PAGE_SIZE"))
-
-
-def _children(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *_children(int(child))]
-    return found
 
 
 class Soak:

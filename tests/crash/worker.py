@@ -24,6 +24,7 @@ from seiche.errors import SeicheError
 from seiche.model import RelationId
 from tests.crash.ledger import BERTHS, ROWS_PER_LANE, Intent, Journal, Ledger, ViewChange, Write
 from tests.folders import relation_files
+from tests.sparks import INTERPRETED
 
 CONTRADICTION = 3
 
@@ -39,6 +40,7 @@ SETTINGS = {
     "fold_ratio": 0.1,
     "segments_max_per_relation": 3,
     "inline_rows_max": 200,
+    "spark_conf": INTERPRETED,  # half of a life between two kills would go into compiling plans that run once
 }
 
 STANDING_VIEWS = {

@@ -161,7 +161,6 @@ STATEMENTS = {
         "DEALLOCATE tug",
         "EXPLAIN DROP TABLE ships",
         "CANCEL JOBS 1",
-        "REFRESH MATERIALIZED VIEW heavy",
         "ALTER MATERIALIZED VIEW heavy SET BACKFILL_RATE_LIMIT = 10",
     ),
     "parameters": (

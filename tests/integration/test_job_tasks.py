@@ -71,6 +71,8 @@ def test_tasks_of_jobs_are_set_shown_kept_and_used(open_database: Open, monkeypa
     shown = "SELECT parallelism FROM rw_streaming_parallelism WHERE name = "
     assert rows(db, f"{shown}'wide'") == [("2",)]
     assert rows(db, f"{shown}'arrivals'") == [("bounded(16)",)]
+    db.execute("SET streaming_parallelism_for_index = 2; CREATE INDEX by_berth ON arrivals (berth)")
+    assert rows(db, f"{shown}'by_berth'") == [("2",)]
     db.execute("SET streaming_parallelism = DEFAULT; SET streaming_parallelism_for_table = DEFAULT")
     db.execute("SET background_ddl = true; SET backfill_rate_limit = 50")
     db.execute(f"CREATE MATERIALIZED VIEW v AS {SHAPES['joined']}")

@@ -121,6 +121,12 @@ def _cluster_id(asking: Asking) -> str:
     return asking.facts.cluster_id
 
 
+@function("pg_sleep", takes=["DOUBLE"], gives=TEXT)
+def _slept(asking: Asking, seconds: float) -> str:
+    """Nothing, as PostgreSQL's void is shown; the session has waited before."""
+    return ""
+
+
 @function("pg_cancel_backend", takes=[INT], gives=BOOL)
 def _cancel(asking: Asking, pid: int) -> bool:
     return _signalled(asking, pid, ends=False)

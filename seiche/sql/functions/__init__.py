@@ -11,6 +11,7 @@ from seiche.sql.functions import (
     bytea,
     gamma,
     json_edit,
+    json_records,
     jsonb,
     jsonpath,
     maps,
@@ -26,6 +27,6 @@ from seiche.sql.functions import (
 from seiche.sql.functions.registry import invoke, is_function, undefined
 
 __all__ = [
-    "angles", "arrays", "bytea", "gamma", "invoke", "is_function", "json_edit", "jsonb", "jsonpath", "maps", "maths",
-    "numerals", "patterns", "spans", "strings", "system", "templates", "temporal", "undefined",
+    "angles", "arrays", "bytea", "gamma", "invoke", "is_function", "json_edit", "json_records", "jsonb", "jsonpath",
+    "maps", "maths", "numerals", "patterns", "spans", "strings", "system", "templates", "temporal", "undefined",
 ]  # fmt: skip

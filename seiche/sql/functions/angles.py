@@ -79,7 +79,8 @@ def _cosine(node: exp.Expr) -> exp.Expr:
 def _of_quadrant(name: str, inside: Callable[[exp.Expr], exp.Expr], *, odd: bool, mirrored: bool) -> None:
     """Registers a periodic function by its first quadrant.
 
-    `odd` functions change sign with their argument, `mirrored` ones change it beyond 90 degrees.
+    `odd` functions change sign with their argument, `mirrored` ones change it beyond 90 degrees. Of infinity they are
+    NaN, as in RisingWave; PostgreSQL raises.
     """
 
     @function(name, takes=[DOUBLE])
@@ -100,9 +101,10 @@ def _of_quadrant(name: str, inside: Callable[[exp.Expr], exp.Expr], *, odd: bool
             sign = _times(sign, case(DOUBLE, [(condition, _number(-1.0))], _number(1.0)))
         quadrant = let("q", folded, DOUBLE, inside(variable("q", DOUBLE)))
         within = binary(exp.Mod, DOUBLE, arguments[0], _number(360.0))
-        made = let("x", within, DOUBLE, _times(sign, quadrant))
-        infinite = comparison(exp.EQ, call(DOUBLE, "abs", arguments[0].copy()), _number(math.inf))
-        return guarded(made, infinite, "input is out of range", settings)
+        signed = _times(sign, quadrant)
+        # A zero has no sign where both odd and mirrored functions meet: minus zero and zero make zero.
+        body = binary(exp.Add, DOUBLE, signed, _number(0.0)) if odd and mirrored else signed
+        return let("x", within, DOUBLE, body)
 
 
 _TAN_45 = _over(_sine(_number(45.0)), _cosine(_number(45.0)))

@@ -32,6 +32,11 @@ Nodes = list[exp.Expr]
 TEXTS = array_of(VARCHAR)
 
 
+def _is_null(node: exp.Expr) -> bool:
+    """Whether it is written as NULL."""
+    return isinstance(node, exp.Null) or (isinstance(node, exp.Cast) and isinstance(node.this, exp.Null))
+
+
 def _flags(name: str, arguments: Nodes, index: int) -> str:
     return constant_text(name, arguments[index]) if len(arguments) > index else ""
 
@@ -46,7 +51,7 @@ def _wanted(node: exp.Expr, flags: str) -> exp.Expr:
     """A pattern as it is given to Spark, constant or not."""
     if isinstance(node, exp.Literal):
         return text(translate(node.this, flags.replace("g", "")).java)
-    return regex(node, fold="i" in flags)
+    return regex(node, fold=flags.rfind("i") > flags.rfind("c"))
 
 
 def _constant(name: str, arguments: Nodes, index: int, default: int) -> int:
@@ -168,6 +173,8 @@ def _replaced_first(node: exp.Expr, wanted: exp.Expr, pattern: exp.Expr, replace
 def _regexp_match(arguments: Nodes, settings: Settings) -> exp.Expr:
     """The groups of the first match, or the whole of it."""
     node = arguments[0]
+    if any(_is_null(argument) for argument in arguments[1:]):
+        return null(TEXTS)
     found = _pattern("regexp_match", arguments[1], _flags("regexp_match", arguments, 2), marked=True)
     wanted = text(found.java)
     groups = [_group(node, wanted, group, mark) for group, mark in zip(found.where, found.marks, strict=True)]
@@ -186,6 +193,8 @@ def _group(node: exp.Expr, wanted: exp.Expr, group: int, mark: int) -> exp.Expr:
 
 def all_matches(arguments: Nodes, settings: Settings) -> exp.Expr:
     """regexp_matches: an array for each match, of which there is at most one without the flag `g`."""
+    if any(_is_null(argument) for argument in arguments[1:]):
+        return null(array_of(TEXTS))
     node, flags = arguments[0], _flags("regexp_matches", arguments, 2)
     if "g" not in flags:
         only = _regexp_match(arguments, settings)
@@ -269,7 +278,11 @@ def split_to_array(arguments: Nodes, settings: Settings) -> exp.Expr:
     flags = _flags("regexp_split_to_array", arguments, 2)
     if isinstance(arguments[1], exp.Literal) and arguments[1].this == "":
         return call(TEXTS, "split", arguments[0], text(""))  # the characters
-    return call(TEXTS, "split", arguments[0], _wanted(arguments[1], flags))
+    wanted = _wanted(arguments[1], flags)
+    if isinstance(wanted, exp.Literal):
+        # A match of nothing splits neither right behind another match nor at the end.
+        wanted = text(rf"(?!\z)(?:{wanted.this})(?!\G)")
+    return call(TEXTS, "split", arguments[0], wanted)
 
 
 @function("substring", takes=[VARCHAR, VARCHAR])

@@ -53,9 +53,11 @@ def _current_user(arguments: Nodes, settings: Settings) -> exp.Expr:
     return text(settings.user)
 
 
-@function("pg_typeof", takes=[Any_.VALUE])
+@function("pg_typeof", takes=[Any_.ELEMENT])
 def _pg_typeof(arguments: Nodes, settings: Settings) -> exp.Expr:
     type_ = type_of(arguments[0])
+    if type_.kind is Kind.STRUCT and all(name == f"f{n}" for n, (name, _) in enumerate(type_.fields, start=1)):
+        return text("record")  # a row that nobody gave names
     return text("numeric" if str(type_).startswith("numeric") else str(type_))
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from sqlglot.tokenizer_core import TokenType
 
 from seiche.errors import DuplicateColumn, InvalidDefinition, SyntaxError_, UndefinedColumn, nearest
+from seiche.sql.collations import refuse_collation
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
@@ -201,7 +202,9 @@ def _column(cursor: Cursor, body: _TableBody) -> None:
             cursor.accept("stored")
         elif generated is None and cursor.accept("as"):
             generated = cursor.expression(partial(_ends_column_expression, cursor))
-        elif cursor.word() in ("unique", "check", "references", "collate"):
+        elif cursor.accept("collate"):
+            refuse_collation(cursor.name(), type_, here)
+        elif cursor.word() in ("unique", "check", "references"):
             raise cursor.unsupported(f"{cursor.word().upper()} on a column")
         else:
             raise cursor.error()

@@ -19,6 +19,7 @@ from seiche.sql.trees import read_tree
 
 T = TypeVar("T")
 
+_EMIT = ("emit", "on", "window", "close")
 _KINDS: dict[tuple[str, ...], ObjectKind] = {tuple(kind.value.split()): kind for kind in ObjectKind}
 
 
@@ -179,7 +180,7 @@ class Cursor:
             return sign + token.text
         if sign:
             raise self.error()
-        if self.word() in ("true", "false", "on", "default", "all", "null"):
+        if self.word() in ("true", "false", "on", "default", "all", "null", "both"):
             self.index += 1
             return self.word(-1)
         return ".".join(self.object_name().parts)
@@ -206,7 +207,7 @@ class Cursor:
             self.expect_symbol(TokenType.R_PAREN)
             return name, source_of(self.text, self.tokens[start : self.index])
 
-        return self.in_parentheses(option)
+        return self.in_parentheses(option, comma_may_end=True)
 
     def _dotted_option_name(self) -> list[str]:
         def part() -> str:
@@ -281,6 +282,14 @@ class Cursor:
         if not isinstance(tree, exp.Query | exp.Values):
             raise syntax_error(self.text, first)
         return SqlQuery(tree, f"{source_of(self.text, prefix)} {source}" if prefix else source)
+
+    def emitting_query(self, end: int) -> tuple[SqlQuery, bool]:
+        """The query up to token `end`, and whether EMIT ON WINDOW CLOSE stands behind it."""
+        words = [token.text.lower() for token in self.tokens[max(self.index, end - len(_EMIT)) : end]]
+        emits = words == list(_EMIT)
+        query = self.query(end - len(_EMIT) if emits else end)
+        self.index = end
+        return query, emits
 
     def expression(self, stop: Callable[[int], bool]) -> SqlExpression:
         tree, source = self.take(self.region(stop), exp.Condition)

@@ -8,6 +8,7 @@ from seiche.errors import FeatureNotSupported, SyntaxError_, nearest
 from seiche.sql.grammar.access import alter_default_privileges, alter_user, create_user, named
 from seiche.sql.grammar.alter_table import alter_columns
 from seiche.sql.grammar.create_function import create_function
+from seiche.sql.grammar.create_sink import create_sink
 from seiche.sql.grammar.create_table import create_table
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.jobs import alter_relation
@@ -72,12 +73,15 @@ def create(cursor: Cursor) -> Statement:
         case "subscription":
             cursor.index += 1
             return create_subscription(cursor)
+        case "sink":
+            cursor.index += 1
+            return create_sink(cursor)
         case "unique" if cursor.word(1) == "index":
             raise cursor.unsupported("UNIQUE INDEX", hint="Declare a PRIMARY KEY on the table.")
         case "temp" | "temporary" | "unlogged" as word:
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case (
-            "source" | "sink" | "connection" | "secret" | "type"
+            "source" | "connection" | "secret" | "type"
             | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
         ) as word:  # fmt: skip
             raise cursor.unsupported(f"CREATE {word.upper()}")
@@ -99,15 +103,7 @@ def _create_materialized_view(cursor: Cursor) -> CreateMaterializedView:
     columns = cursor.column_names()
     options = cursor.options() if cursor.accept("with") else ()
     cursor.expect("as")
-    end = cursor.rest()
-    emit = [token.text.lower() for token in cursor.tokens[max(cursor.index, end - 4) :]] == [
-        "emit",
-        "on",
-        "window",
-        "close",
-    ]
-    query = cursor.query(end - 4 if emit else end)
-    cursor.index = end
+    query, emit = cursor.emitting_query(cursor.rest())
     return CreateMaterializedView(name, columns, query, if_not_exists, emit, options)
 
 

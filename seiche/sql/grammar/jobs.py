@@ -19,7 +19,13 @@ from seiche.sql.statements import (
     Wait,
 )
 
-_MOVED = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SUBSCRIPTION)
+_MOVED = (
+    ObjectKind.TABLE,
+    ObjectKind.VIEW,
+    ObjectKind.MATERIALIZED_VIEW,
+    ObjectKind.SINK,
+    ObjectKind.SUBSCRIPTION,
+)
 _JOBS = (
     ObjectKind.TABLE,
     ObjectKind.MATERIALIZED_VIEW,
@@ -45,9 +51,9 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
         if not cursor.accept_symbol(TokenType.EQ):
             cursor.expect("to")
         return AlterRelation(kind, name, SetRetention(cursor.string()))
+    if kind in (ObjectKind.MATERIALIZED_VIEW, ObjectKind.SINK) and cursor.accept("set", "backfill_rate_limit"):
+        return AlterRelation(kind, name, SetBackfillRateLimit(cursor.setting()))
     if kind is ObjectKind.MATERIALIZED_VIEW:
-        if cursor.accept("set", "backfill_rate_limit"):
-            return AlterRelation(kind, name, SetBackfillRateLimit(cursor.setting()))
         if cursor.sees("set") and cursor.word(1) == "":
             cursor.index += 1
             return AlterRelation(kind, name, SetOptions(cursor.options()))

@@ -21,7 +21,9 @@ def select(cursor: Cursor, prefix: Sequence[Token] = ()) -> Select:
 def with_query(cursor: Cursor) -> Statement:
     """WITH leads a query, or the query of an INSERT."""
     start = cursor.index
-    main = cursor.region(cursor.at_word("select", "values", "table", "insert", "update", "delete", "merge"))
+    leads = cursor.at_word("select", "values", "table", "insert", "update", "delete", "merge")
+    # Where AS follows, such a word is the name of one of the queries.
+    main = cursor.region(lambda index: leads(index) and cursor.word(index + 1 - cursor.index) != "as")
     verb = cursor.word(main - cursor.index)
     if verb == "insert":
         prefix = cursor.tokens[start:main]
@@ -174,3 +176,17 @@ def delete(cursor: Cursor) -> Delete:
     if cursor.sees("using"):
         raise cursor.unsupported("DELETE ... USING", hint="Use a subquery in WHERE.")
     return Delete(table, alias, _where(cursor), _returning(cursor))
+
+
+def truncate(cursor: Cursor) -> Delete:
+    """Without sequences and foreign keys, what may follow the name changes nothing."""
+    cursor.accept("table")
+    cursor.accept("only")
+    table = cursor.object_name()
+    if cursor.sees_symbol(TokenType.COMMA):
+        raise cursor.unsupported(
+            "TRUNCATE of several tables", hint="Write one for each, in one BEGIN block if need be."
+        )
+    cursor.accept("restart", "identity") or cursor.accept("continue", "identity")
+    cursor.accept("cascade") or cursor.accept("restrict")
+    return Delete(table, None, truncating=True)

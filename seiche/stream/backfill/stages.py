@@ -120,7 +120,11 @@ def sorted_by(order: Sequence[tuple[RelationId, RelationId]], relations: Mapping
             if not waiting[after]:
                 ready.append(after)
     if len(done) != len(nodes):
-        raise InvalidDefinition("backfill_order has a cycle", hint="Remove one of the arrows.")
+        raise InvalidDefinition(
+            "backfill_order has a cycle",
+            detail="Backfill order strategy has a cycle.",
+            hint="Remove one of the arrows.",
+        )
     return [each for each in done if each in relations]
 
 

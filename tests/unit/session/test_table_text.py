@@ -1,4 +1,4 @@
-"""The CREATE TABLE of a table whose columns have changed says the same as the table."""
+"""What SHOW CREATE shows says the same as what was created, in one way of writing."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ TABLES = [
     'CREATE TABLE t (a bigint, "B c" numeric(10,2), d double, PRIMARY KEY (a, "B c"), gone int) ON CONFLICT IGNORE',
     "CREATE TABLE t (at timestamp, tags varchar[], box struct<w int, h real>, code char(3), gone int) APPEND ONLY",
     "CREATE TABLE t (at date, n int AS 2 * m, m int, gone int, WATERMARK FOR at AS at) APPEND ONLY",
+    "CREATE TABLE t (id int PRIMARY KEY, v bigint, gone int) WITH VERSION COLUMN (v)",
     "CREATE TABLE t (id int, raw bytea, doc jsonb, span interval, day date, gone int) WITH (note = 'it''s')",
 ]
 
@@ -51,4 +52,26 @@ def _declared(statement: CreateTable) -> object:
         for column in statement.columns
     ]
     watermarks = [(each.column, each.expression.text) for each in statement.watermarks]
-    return columns, key, watermarks, statement.append_only, statement.on_conflict, dict(statement.options)
+    rules = (statement.append_only, statement.on_conflict, statement.version_columns)
+    return columns, key, watermarks, rules, dict(statement.options)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("create table v (id int, name varchar)", "CREATE TABLE v (id INT, name CHARACTER VARYING)"),
+        (
+            "create view v as select sum(tons) total from ships s\nwhere s.id != 1",
+            "CREATE VIEW v AS SELECT sum(tons) AS total FROM ships AS s WHERE s.id <> 1",
+        ),
+        ("create view v (a) as (select id from ships)", "CREATE VIEW v (a) AS (SELECT id FROM ships)"),
+        # In other words it would not be the user's.
+        ("create view v as select id::bigint from ships", "create view v as select id::bigint from ships"),
+        ("create view v as select id from ships where name is not null", None),
+    ],
+)
+def test_definitions_are_shown_in_one_way_of_writing(port: Port, text: str, shown: str | None) -> None:
+    port.execute("CREATE TABLE ships (id int, name varchar, tons int)")
+    port.execute(text)
+    kind = text.split()[1].upper()
+    assert port.rows(f"SHOW CREATE {kind} v") == [("public.v", shown or text)]

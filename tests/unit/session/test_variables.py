@@ -122,3 +122,9 @@ def test_forcing_two_phases_enables_them() -> None:
     forced = Variables().with_value("enable_two_phase_agg", "false").with_value("rw_force_two_phase_agg", "true")
     assert forced.get("enable_two_phase_agg") == "true"
     assert forced.with_value("enable_two_phase_agg", "false").get("force_two_phase_agg") == "false"
+
+
+def test_what_cannot_be_changed_may_be_set_to_what_it_is() -> None:
+    assert Variables().with_value("database", "dev").get("database") == "dev"
+    with pytest.raises(InvalidParameter, match="cannot be changed"):
+        Variables().with_value("database", None)

@@ -1,0 +1,61 @@
+"""The definition that SHOW CREATE shows: one way of writing, whatever way the user's was.
+
+A table is shown with the columns that it has. The query of a view is written anew from its tree, in capitals and on one
+line; where that would be in other words than the user's, or where the view has options, the user's text is shown.
+"""
+
+from __future__ import annotations
+
+import re
+
+from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.errors import SeicheError
+from seiche.session.table_text import create_table_text
+from seiche.sql import statements as ast
+from seiche.sql.parse import parse, parse_query
+from seiche.sql.statements import quote_name
+
+_WORD = re.compile(r"'(?:[^']|'')*'|[\w$]+")
+
+
+def shown_definition(item: CatalogObject) -> str:
+    match item.kind:
+        case ObjectKind.TABLE:
+            return create_table_text(item)
+        case ObjectKind.VIEW | ObjectKind.MATERIALIZED_VIEW:
+            return _view(item.definition)
+        case _:
+            return item.definition
+
+
+def _view(definition: str) -> str:
+    statement = parse(definition)[0].statement
+    match statement:
+        case ast.CreateMaterializedView(emit_on_window_close=False, options=()):
+            head = "CREATE MATERIALIZED VIEW"
+        case ast.CreateView():
+            head = "CREATE VIEW"
+        case _:
+            return definition
+    query = _written(statement.query)
+    if query is None:
+        return definition
+    name = ".".join(quote_name(part) for part in statement.name.parts)
+    columns = f" ({', '.join(quote_name(column) for column in statement.columns)})" if statement.columns else ""
+    return f"{head} {name}{columns} AS {query}"
+
+
+def _written(query: ast.SqlQuery) -> str | None:
+    """The query as one line; None where that has other words, or cannot be read back."""
+    text: str = query.tree.sql("risingwave", normalize_functions=False)
+    if _words(text) != _words(query.text):
+        return None
+    try:
+        again = parse_query(text).tree
+    except SeicheError:
+        return None
+    return text if again == query.tree else None
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(text.lower()) if word != "as"]
