@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,6 +50,20 @@ class KeyBounds:
             elif _overlap(_bounds_of(table[name]), wanted):
                 return True
         return any(_overlap(self._stored(path, version.schema), wanted) for path in paths)
+
+    def in_base(self, version: RelationVersion, values: pa.Array) -> pa.Array:
+        """Those of the values of the first column of the key that rows of the base may have."""
+        schema = version.schema
+        if schema.column(schema.key[0]).type.kind not in _ORDERED:
+            return values
+        within = pa.array(np.zeros(len(values), np.bool_))
+        for file in version.base.files:
+            ends = self._stored(file.path, schema)
+            if ends is None:
+                return values
+            low, high = (pa.scalar(end, values.type) for end in ends)
+            within = pc.or_(within, pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high)))
+        return values.filter(within)
 
     def of(self, schema: RelationSchema, segments: Sequence[Segment]) -> Bounds | None:
         """The bounds of segments that were written just now; None when a file does not tell."""

@@ -62,24 +62,51 @@ def vnode_column() -> Column:
     return Column(VNODE, SMALLINT, hidden=True)
 
 
+def for_spark(table: pa.Table) -> pa.Table:
+    """The table without parts that hold no row: at such a part Spark takes the whole table to end.
+
+    One without any row keeps an empty part, which PySpark needs of columns of arrays and structs.
+    """
+    if not table.num_rows:
+        return table.schema.empty_table()
+    if all(len(chunk) for column in table.columns for chunk in column.chunks):
+        return table
+    return table.combine_chunks()
+
+
 def empty(schema: RelationSchema) -> pa.Table:
     return arrow_schema(schema).empty_table()
 
 
-def consolidate(table: pa.Table, columns: Sequence[Column], carried: tuple[str, ...] = (VNODE,)) -> pa.Table:
+def consolidate(
+    table: pa.Table, columns: Sequence[Column], carried: tuple[str, ...] = (VNODE,), key: Sequence[str] = ()
+) -> pa.Table:
     """Adds up the signs of equal rows and drops those that cancel; leaving rows come before appearing ones.
 
     `columns` are the stored columns of `table`; what follows from them, like `_vnode`, is `carried` along, `_epoch` is
-    not. A net sign other than -1, 0 or +1 stands for that many equal rows, which a keyed relation cannot have.
+    not. A net sign other than -1, 0 or +1 stands for that many equal rows, which a keyed relation cannot have. With a
+    `key`, rows that differ in it are not compared any further.
     """
     names = [column.name for column in columns]
     body = table.select([*names, *carried, OP])
-    if body.num_rows > 1 and pc.min(body[OP]).as_py() != pc.max(body[OP]).as_py():
+    if (
+        body.num_rows > 1
+        and pc.min(body[OP]).as_py() != pc.max(body[OP]).as_py()
+        and not _all_differ(body, columns, key)
+    ):
         if all(_groupable(column) for column in columns):
             body = _sum_signs(body, [*names, *carried])
         else:
             body = _sum_signs_by_value(body, names)
     return body.take(pc.sort_indices(body, sort_keys=[(OP, "ascending")]))
+
+
+def _all_differ(rows: pa.Table, columns: Sequence[Column], key: Sequence[str]) -> bool:
+    """Whether no value of the key is there twice. Only integers and text are looked at: equal ones have equal bits."""
+    plain = {column.name for column in columns if column.type.is_integer or column.type.kind is Kind.VARCHAR}
+    if not key or not plain.issuperset(key):
+        return False
+    return bool(rows.select(list(key)).group_by(list(key), use_threads=False).aggregate([]).num_rows == rows.num_rows)
 
 
 def latest(table: pa.Table, schema: RelationSchema) -> pa.Table:

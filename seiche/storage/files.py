@@ -16,7 +16,7 @@ import errno
 import itertools
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -77,6 +77,14 @@ class DataFolder:
     def read_table(self, path: str) -> pa.Table:
         with _surroundings(f'file "{path}" cannot be read', StorageUnavailable):
             return pq.read_table(f"{self._base}/{path}", filesystem=self._fs, partitioning=None)
+
+    def read_columns(self, path: str, names: Sequence[str]) -> pa.Table:
+        """Those of the columns that a Parquet file has."""
+        fact = f'file "{path}" cannot be read'
+        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(f"{self._base}/{path}") as source:
+            file = pq.ParquetFile(source)
+            held = set(file.schema_arrow.names)
+            return file.read(columns=[name for name in names if name in held])
 
     def footer(self, path: str) -> tuple[int, int]:
         """Rows and bytes of a Parquet file."""

@@ -14,15 +14,28 @@ opened for it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from seiche.model import EPOCH, OP, VNODE, Base, DataFile, Epoch, RelationId, RelationSchema, Segment
-from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, Changes, arrow_schema, latest, spark_ddl, vnode_sql
+from seiche.storage.among import among, can_list
+from seiche.storage.bounds import KeyBounds
+from seiche.storage.changes import (
+    EXTRA_TYPES,
+    STORED_EXTRA,
+    Changes,
+    arrow_schema,
+    consolidate,
+    for_spark,
+    latest,
+    spark_ddl,
+    vnode_sql,
+)
 from seiche.storage.evolution import read_files
 from seiche.storage.files import DataFolder
 from seiche.storage.segments import SegmentWriter
@@ -37,6 +50,12 @@ NEAR_ROWS_MAX = 10_000
 # Files with at most this many bytes, and as many rows as above, are read on the driver when a lookup needs them.
 DRIVER_FILES_BYTES_MAX = 4 * 1024 * 1024
 
+# A base with at most this many bytes, and as many rows as above, is read on the driver by the columns that are needed.
+NEAR_BASE_BYTES_MAX = 32 * 1024 * 1024
+
+# More values of a key than these a lookup hands to Spark as data.
+NAMED_MAX = 100
+
 # Segments to be read whole, and segments of which some epochs are wanted.
 _Stored = tuple[list[Segment], list[Segment]]
 
@@ -48,6 +67,7 @@ class RelationReader:
         self._spark = spark
         self._folder = folder
         self._segments = segments
+        self._bounds = KeyBounds(folder, segments)
         self._lock = threading.Lock()
         self._bases: dict[RelationId, tuple[Base, RelationSchema, DataFrame]] = {}
 
@@ -97,22 +117,95 @@ class RelationReader:
         shape = arrow_schema(version.schema)
         after, until = version.base.fold_epoch, version.epoch
         near, far = self._split(version.schema, version.segments, after, until, load=True)
-        found = [_having(near, wanted)] if near is not None else []
+        values = {name: wanted[name].combine_chunks() for name in wanted.column_names}
+        found = [_having(near, values)] if near is not None else []
         frames = []
         if _is_small(version.base.files):
-            found += [_having(self._segments.load_base(file, version.schema), wanted) for file in version.base.files]
+            found += [_having(self._segments.load_base(file, version.schema), values) for file in version.base.files]
         else:
             frames.append(self._base(version).selectExpr("*", f"1 AS `{OP}`", f"0 AS `{EPOCH}`"))
         frames += self._far(version.schema, far, after, until)
         if frames:
             frame = _union([each.select(*shape.names) for each in frames])
+            if len(values) == 1 and wanted.num_rows > NAMED_MAX and _can_list(version.schema, values):
+                condition, exact = None, True
+                frame = self._among(frame, version.schema, values)
             frame = frame.filter(condition) if condition else frame
             if not exact:
                 types = ", ".join(f"`{name}` {version.schema.column(name).type.spark}" for name in wanted.column_names)
-                keys = F.broadcast(self._spark.createDataFrame(wanted, schema=types))
+                keys = F.broadcast(self._spark.createDataFrame(for_spark(wanted), schema=types))
                 frame = frame.join(keys, _same_key(version.schema, frame, keys, wanted), "left_semi")
             found.append(frame.toArrow().cast(shape))
         return pa.concat_tables(found) if found else shape.empty_table()
+
+    def is_near(self, version: RelationVersion) -> bool:
+        """Whether rows of a relation are found without Spark: all of it is in memory, or worth being there."""
+        rows, bytes_ = version.base_rows, sum(file.bytes for file in version.base.files)
+        few = rows <= DRIVER_LOG_ROWS_MAX and bytes_ <= NEAR_BASE_BYTES_MAX
+        return few and all(self._is_at_hand(segment) for segment in version.segments)
+
+    def _is_at_hand(self, segment: Segment) -> bool:
+        return not segment.bare and (_is_small([segment]) or self._segments.is_remembered(segment))
+
+    def having(
+        self,
+        version: RelationVersion,
+        columns: Sequence[str],
+        wanted: Mapping[str, pa.Array],
+        condition_of: Callable[[Mapping[str, pa.Array]], str | None],
+    ) -> pa.Table:
+        """The rows with wanted values in some columns, on the driver: at least `columns`, and `_op`.
+
+        Signs of the base and the log are added up where Arrow can tell rows apart, so that what left is not there.
+        Each column is looked at by itself, so that rows may come along whose values are wanted, but not together.
+        `condition_of` values that cannot be handed to Spark as data holds for the rows with them, and for few others.
+        """
+        schema = version.schema
+        names = list(dict.fromkeys([*columns, *wanted, *schema.key]))
+        after, until = version.base.fold_epoch, version.epoch
+        log, far = self._split(schema, version.segments, after, until, load=True)
+        found, frames = [], [frame.select(*names, OP) for frame in self._far(schema, far, after, until)]
+        if log is not None:
+            mentioned = _having(log, wanted)
+            if not frames and len(wanted) == 1 and tuple(wanted) == schema.key:
+                mentioned, wanted = _settled(mentioned, schema, wanted)
+            found.append(mentioned.select([*names, OP]))
+        if version.base.files and self.is_near(version):
+            tables = [self._segments.base_columns(file, schema, names) for file in version.base.files]
+            rows = _having(pa.concat_tables(tables), wanted)
+            found.append(rows.append_column(OP, pa.array(np.ones(rows.num_rows, np.int8))))
+        elif version.base.files:
+            if not frames and schema.key and schema.key[0] in wanted:
+                wanted = {**wanted, schema.key[0]: self._bounds.in_base(version, wanted[schema.key[0]])}
+            if all(len(values) for values in wanted.values()):
+                frames.append(self._base(version).selectExpr(*(f"`{name}`" for name in names), f"1 AS `{OP}`"))
+        target = pa.schema([arrow_schema(schema).field(name) for name in [*names, OP]])
+        if frames and all(len(values) for values in wanted.values()):
+            frame, condition = _union(frames), condition_of(wanted)
+            frame = self._among(frame.filter(condition) if condition else frame, schema, wanted)
+            found.append(frame.toArrow())
+        rows = pa.concat_tables([each.cast(target) for each in found]) if found else target.empty_table()
+        held = [schema.column(name) for name in names]
+        return consolidate(rows, held, ()) if all(column.type.is_hashable for column in held) else rows
+
+    def rows(self, version: RelationVersion) -> pa.Table | None:
+        """All weighted rows of a small relation on the driver, shaped like a segment; None for any other."""
+        if not _is_small((*version.base.files, *version.segments)):
+            return None
+        found = [self._segments.load_base(file, version.schema) for file in version.base.files]
+        log, far = self._split(version.schema, version.segments, version.base.fold_epoch, version.epoch, load=True)
+        if any(far):
+            return None
+        found += [log] if log is not None else []
+        return pa.concat_tables(found) if found else arrow_schema(version.schema).empty_table()
+
+    def _among(self, frame: DataFrame, schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> DataFrame:
+        """The rows with wanted values, as far as values are of types that can be listed."""
+        for name, values in wanted.items():
+            type_ = schema.column(name).type
+            if can_list(type_):
+                frame = frame.filter(among(self._spark, name, type_, values))
+        return frame
 
     def log(self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch) -> DataFrame | None:
         """The changes of the epochs (after, until], as they happened; None when there are none."""
@@ -134,9 +227,7 @@ class RelationReader:
     def local(self, table: pa.Table, schema: RelationSchema) -> DataFrame:
         """Rows on the driver as a frame; `table` is shaped like a segment."""
         shaped = table.select(arrow_schema(schema).names).cast(arrow_schema(schema))
-        if not shaped.num_rows:  # PySpark needs a chunk, empty or not, of each column of arrays or structs
-            shaped = shaped.schema.empty_table()
-        return self._spark.createDataFrame(shaped, schema=spark_ddl(schema))
+        return self._spark.createDataFrame(for_spark(shaped), schema=spark_ddl(schema))
 
     # ------------------------------------------------------------------------------------------------
 
@@ -276,10 +367,27 @@ def _is_small(files: Sequence[Segment | DataFile]) -> bool:
     return bytes_ <= DRIVER_FILES_BYTES_MAX and sum(file.rows for file in files) <= DRIVER_LOG_ROWS_MAX
 
 
-def _having(rows: pa.Table, wanted: pa.Table) -> pa.Table:
-    """The rows whose key columns, each by itself, have a wanted value: few more than those with a wanted key."""
-    for name in wanted.column_names:
-        mine, theirs = rows[name], wanted[name].combine_chunks()
+def _can_list(schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> bool:
+    return all(can_list(schema.column(name).type) and not values.null_count for name, values in wanted.items())
+
+
+def _settled(
+    mentioned: pa.Table, schema: RelationSchema, wanted: Mapping[str, pa.Array]
+) -> tuple[pa.Table, dict[str, pa.Array]]:
+    """What the log says about rows with wanted keys, and the keys that it does not mention.
+
+    The last change of a key tells what there is of it, whatever the base has.
+    """
+    ((key, values),) = wanted.items()
+    last = _last_changes(mentioned, schema)
+    others = values.filter(pc.invert(pc.is_in(values, value_set=pc.unique(mentioned[key]))))
+    return last.filter(pc.equal(last[OP], 1)), {key: others}
+
+
+def _having(rows: pa.Table, wanted: Mapping[str, pa.Array]) -> pa.Table:
+    """The rows whose columns, each by itself, have a wanted value: few more than those with all of them."""
+    for name, theirs in wanted.items():
+        mine = rows[name]
         if pa.types.is_floating(theirs.type):  # -0.0 and 0.0 are one value to SQL, and two to Arrow
             mine, theirs = (pc.add(each, pa.scalar(0, theirs.type)) for each in (mine, theirs))
         rows = rows.filter(pc.is_in(mine, value_set=theirs))

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from seiche.errors import DiskFull, StorageUnavailable
-from seiche.model import EPOCH, OP, VNODE, DataFile, Epoch, RelationId, RelationSchema, Segment
+from seiche.model import EPOCH, OP, VNODE, Column, DataFile, Epoch, RelationId, RelationSchema, Segment
 from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, arrow_schema
-from seiche.storage.evolution import from_files, in_files, to_files
+from seiche.storage.evolution import constant, from_files, in_files, to_files
 from seiche.storage.files import DataFolder, new_segment_path, segment_folder
 
 log = logging.getLogger(__name__)
@@ -173,6 +173,22 @@ class SegmentWriter:
             self._cache.put(file.path, table)
         return from_files(table, schema)
 
+    def base_columns(self, file: DataFile, schema: RelationSchema, names: Sequence[str]) -> pa.Table:
+        """Some columns of a file of a base as Arrow, each remembered."""
+        columns = {name: schema.column(name) for name in names}
+        known = {name: self._cache.get(_place(file, column)) for name, column in columns.items()}
+        if any(each is None for each in known.values()):
+            read = self._folder.read_columns(file.path, [column.file_name for column in columns.values()])
+            for name, column in columns.items():
+                held = column.file_name in read.column_names
+                values = read[column.file_name] if held else constant(column, file.rows)
+                known[name] = pa.table([values.cast(column.type.arrow)], names=[column.file_name])
+                self._cache.put(_place(file, column), known[name])
+        return pa.table([table.column(0) for table in known.values() if table is not None], names=list(known))
+
+    def is_remembered(self, segment: Segment) -> bool:
+        return self._cache.get(segment.path) is not None
+
     def remembered(self, segment: Segment, schema: RelationSchema) -> pa.Table | None:
         table = self._cache.get(segment.path)
         return None if table is None else from_files(table, schema)
@@ -194,6 +210,11 @@ class SegmentWriter:
                     self._folder.remove_empty_folders(folder)
             except StorageUnavailable as error:
                 log.info("%s; the next start sweeps it", error.message)
+
+
+def _place(file: DataFile, column: Column) -> str:
+    """Where a column of a file is remembered. A column that the file lacks is what the schema says, so that is told."""
+    return f"{file.path}#{column.file_name}#{column.missing}"
 
 
 @contextmanager

@@ -19,11 +19,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from seiche.model import OP, RelationId
+from seiche.model import OP
 from seiche.plan.algebra import Keyed, Plan, Scan, Select, UnionAll, field_of, input_index, scans
 from seiche.plan.fragments import Fragment
-from seiche.storage.changes import Changes
-from seiche.stream.linear import changes_sql, exact_sql, index_scan, restricted_sql, with_vnode
+from seiche.storage.changes import Changes, for_spark, spark_ddl
+from seiche.stream import near, near_join
+from seiche.stream.linear import changes_sql, exact_sql, index_scan, near_restricted_sql, restricted_sql, with_vnode
 from seiche.stream.predicates import Lookup, key_predicate
 from seiche.stream.recompute import tolerant
 from seiche.stream.runtime import EpochReads, Runtime
@@ -40,6 +41,7 @@ class _Wanted:
 
     view: str
     table: pa.Table | None
+    near: near_join.Wanted | None = None  # the same for lookups by the driver, where those are possible
 
     def values(self, number: int) -> pa.ChunkedArray | None:
         """The values of one column of the key, if they can be asked for by a condition."""
@@ -57,6 +59,8 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
         changed = any(changes_sql(each, reads, broadcast=small) is not None for each in plan.inputs)
         return _emit(fragment, runtime, reads, None, small=small) if changed else None
     table = _mentioned(plan, reads) if small else None
+    if table is None and small:
+        table = _found(plan, runtime, reads)
     if table is None:
         query = _affected(plan, reads, broadcast=small)
         if query is None:
@@ -66,8 +70,10 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
     if table is not None:
         if table.num_rows == 0:
             return None
-        wanted = _Wanted(reads.scope.view(runtime.spark.createDataFrame(table)), table)
-        return _emit(fragment, runtime, reads, wanted, small=True)
+        known = not any(column.null_count for column in table.columns)
+        asked = near_join.Wanted(table, _total(plan, reads)) if known else None
+        view = reads.scope.view(runtime.spark.createDataFrame(for_spark(table)))
+        return _emit(fragment, runtime, reads, _Wanted(view, table, asked), small=True)
     frame = frame.persist()
     try:
         return _emit(fragment, runtime, reads, _Wanted(reads.scope.view(frame), None), small=False)
@@ -92,32 +98,74 @@ def _mentioned(plan: Keyed, reads: EpochReads) -> pa.Table | None:
         columns = _scanned(source, keys)
         if columns is None:
             return None
-        relation, names = columns
-        changes = reads.changed(relation)
+        scan, names, conditions = columns
+        changes = reads.changed(scan.relation)
         assert changes is not None
-        if changes.table is None:
+        rows = changes.table
+        for condition in conditions:
+            rows = near.filtered(condition, rows, scan.schema) if rows is not None else None
+        if rows is None:
             return None
-        parts.append(changes.table.select(names).rename_columns([f"k{number}" for number in range(len(keys))]))
+        parts.append(rows.select(names).rename_columns([f"k{number}" for number in range(len(keys))]))
     if not parts or any(each.schema != parts[0].schema for each in parts):
         return None
     names = parts[0].column_names
     return pa.concat_tables(parts).group_by(names, use_threads=False).aggregate([])
 
 
-def _scanned(source: Plan, keys: Sequence[str]) -> tuple[RelationId, list[str]] | None:
-    """The columns of a stored relation that the keys are, when the input is that relation and nothing is filtered."""
+def _total(plan: Keyed, reads: EpochReads) -> int | None:
+    """How many values the key has, about: as many as a relation has rows whose own key it is."""
+    found = []
+    for source, keys in _driving(plan):
+        if isinstance(source, Scan):
+            found += [reads.rows_of(source.relation)] if set(source.key) <= set(keys) else []
+        elif isinstance(source, Select):
+            exprs = {item.field.name: item.expr.unnest() for item in source.items}
+            equal = [column for key in keys for column in _equal_columns(source, exprs[key])]
+            for index, scan in enumerate(source.inputs):
+                names = {column.name for column in equal if input_index(column) == index}
+                if isinstance(scan, Scan) and set(scan.key) <= names:
+                    found.append(reads.rows_of(scan.relation))
+    return max(found, default=None)
+
+
+def _found(plan: Keyed, runtime: Runtime, reads: EpochReads) -> pa.Table | None:
+    """The values of the key that the changes mention, told apart on the driver; None when Spark has to.
+
+    The changes of one input after the other: where those come from the driver no job has to run.
+    """
+    if not all(field_of(source, key).type.kind in _PLAIN for source, keys in _driving(plan) for key in keys):
+        return None
+    parts = []
+    for source, keys in _driving(plan):
+        changes = changes_sql(source, reads, broadcast=True)
+        if changes is None:
+            continue
+        shown = ", ".join(f"`{key}` AS `k{number}`" for number, key in enumerate(keys))
+        part = runtime.collect(reads.scope.sql(f"SELECT {shown} FROM ({changes})"))
+        if part is None:
+            return None
+        parts.append(part.cast(pa.schema([each.with_nullable(True) for each in part.schema])))
+    if not parts or any(each.schema != parts[0].schema for each in parts):
+        return None
+    return pa.concat_tables(parts).group_by(parts[0].column_names, use_threads=False).aggregate([])
+
+
+def _scanned(source: Plan, keys: Sequence[str]) -> tuple[Scan, list[str], tuple[exp.Expr, ...]] | None:
+    """The columns of a stored relation that the keys are, and what its rows have to fulfil; None for a join."""
+    conditions: tuple[exp.Expr, ...] = ()
     if isinstance(source, Scan):
-        relation, names = source, list(keys)
-    elif isinstance(source, Select) and len(source.inputs) == 1 and not source.conjuncts:
+        scan, names = source, list(keys)
+    elif isinstance(source, Select) and len(source.inputs) == 1:
         exprs = {item.field.name: item.expr for item in source.items}
         columns = [exprs[key] for key in keys]
         if not isinstance(source.inputs[0], Scan) or not all(isinstance(each, exp.Column) for each in columns):
             return None
-        relation, names = source.inputs[0], [each.name for each in columns]
+        scan, names, conditions = source.inputs[0], [each.name for each in columns], source.conjuncts
     else:
         return None
-    plain = all(relation.schema.column(name).type.kind in _PLAIN for name in names)
-    return (relation.relation, names) if plain else None
+    plain = all(scan.schema.column(name).type.kind in _PLAIN for name in names)
+    return (scan, names, conditions) if plain else None
 
 
 def _affected(plan: Keyed, reads: EpochReads, *, broadcast: bool) -> str | None:
@@ -181,6 +229,12 @@ def _stored(fragment: Fragment, plan: Keyed, wanted: _Wanted | None, reads: Epoc
     leaving = f"SELECT {names}, cast(-s.`{OP}` as tinyint) AS `{OP}`"
     if wanted is None:
         return f"{leaving} FROM {reads.weighted(fragment.relation, reads.before)} s"
+    if broadcast and wanted.near is not None:
+        rows = near_join.stored(Scan(fragment.relation, fragment.schema), plan.partition, wanted.near, reads)
+        if rows is not None:
+            held = for_spark(rows.drop_columns([OP]))
+            frame = reads.runtime.spark.createDataFrame(held, schema=spark_ddl(fragment.schema, ()))
+            return f"SELECT {names}, cast(-1 as tinyint) AS `{OP}` FROM {reads.scope.view(frame)} s"
     lookup = _conditions(wanted, [(name, field_of(plan, name).type) for name in plan.partition])
     stored = reads.weighted(fragment.relation, reads.before, lookup.sql if lookup else None)
     hint = "/*+ BROADCAST(w) */ " if broadcast else ""
@@ -190,6 +244,10 @@ def _stored(fragment: Fragment, plan: Keyed, wanted: _Wanted | None, reads: Epoc
 
 def _restricted(source: Plan, keys: Sequence[str], wanted: _Wanted, reads: EpochReads, *, broadcast: bool) -> str:
     """The rows of an input at the new epoch that have one of the wanted values."""
+    if broadcast and wanted.near is not None:
+        looked_up = near_restricted_sql(source, reads, keys, wanted.near)
+        if looked_up is not None:
+            return looked_up
     match source:
         case Scan():
             lookup = _conditions(wanted, [(key, field_of(source, key).type) for key in keys])

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import pyarrow as pa
 from sqlglot import exp
 
 from seiche.errors import InvariantError
@@ -32,13 +33,14 @@ from seiche.plan.algebra import (
     Select,
     TemporalFilter,
     UnionAll,
-    columns_in,
+    input_column,
     input_index,
-    rewrite_columns,
+    make_select,
 )
 from seiche.sql.failures import failure_of
 from seiche.storage.changes import vnode_sql
-from seiche.stream import closing, temporal
+from seiche.stream import closing, near_join, temporal
+from seiche.stream.joined_row import flat, flat_name, inputs_of, needed
 from seiche.stream.predicates import Lookup, key_predicate
 from seiche.stream.runtime import FAILED, EpochReads
 
@@ -70,6 +72,9 @@ def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool, counting: boo
         case Closing():
             return _union_all(_closed(plan, reads, broadcast=broadcast))
         case Select():
+            near = _near_terms(plan, reads, counting=counting) if broadcast else None
+            if near is not None:
+                return _union_all(near)
             terms = []
             for index, child in enumerate(plan.inputs):
                 start = changes_sql(child, reads, broadcast=broadcast)
@@ -178,6 +183,17 @@ def restricted_sql(
             raise InvariantError(f"{type(plan).__name__} cannot be restricted by key")
 
 
+def near_restricted_sql(plan: Plan, reads: EpochReads, keys: Sequence[str], wanted: near_join.Wanted) -> str | None:
+    """As `restricted_sql` at `reads.after`, for rows that the driver can put together; None where Spark has to."""
+    if isinstance(plan, Scan):
+        plan = make_select([plan], [], [Item(each, input_column(0, each.name)) for each in plan.fields])
+    rows = near_join.restricted(plan, keys, wanted, reads) if isinstance(plan, Select) else None
+    if rows is None:
+        return None
+    assert isinstance(plan, Select)
+    return _shown(plan, _fulfilled(plan, rows, reads), counting=False)
+
+
 def with_vnode(query: str, schema: RelationSchema, *, counting: bool = False) -> str:
     """The query's rows as a segment wants them, `_epoch` aside."""
     failed = f", `{FAILED}`" if counting else ""
@@ -185,6 +201,31 @@ def with_vnode(query: str, schema: RelationSchema, *, counting: bool = False) ->
 
 
 # ----------------------------------------------------------------------------------------------------
+
+
+def _near_terms(plan: Select, reads: EpochReads, *, counting: bool) -> list[str] | None:
+    """The changes of a join whose rows the driver can put together; None where Spark has to.
+
+    Whatever the driver took for equal, the conditions are evaluated by Spark.
+    """
+    rows = near_join.joined(plan, reads)
+    if rows is None:
+        return None
+    failed = [
+        term
+        for index, child in enumerate(plan.inputs)
+        if counting and (start := changes_sql(child, reads, broadcast=True)) is not None
+        for term in _failed_conditions(plan, index, start)
+    ]
+    if rows.num_rows == 0 and not failed:
+        return []
+    return [_shown(plan, _fulfilled(plan, rows, reads), counting=counting), *failed]
+
+
+def _fulfilled(plan: Select, rows: pa.Table, reads: EpochReads) -> str:
+    """The query for those of the joined rows that fulfil the conditions."""
+    view = reads.scope.view(near_join.frame_of(rows, plan, reads.runtime.spark))
+    return _where(f"SELECT * FROM {view}", [f"({flat(each)})" for each in plan.conjuncts])
 
 
 def _through(plan: TemporalFilter, reads: EpochReads, *, broadcast: bool) -> list[str]:
@@ -240,54 +281,50 @@ def _walk(
     counting: bool = False,
 ) -> str:
     """Joins the inputs of a Select one by one, beginning with input `start`, whose query is `first`."""
-    needed = _needed(plan)
+    fields = needed(plan)
     pending = list(plan.conjuncts)
     bound = {start}
-    sql = _leaf(start, first, needed[start])
+    sql = _leaf(start, first, fields[start])
     sql = _where(sql, _take(pending, bound))
-    while len(bound) < len(needed):
-        following = _next_input(pending, bound, len(needed))
+    while len(bound) < len(fields):
+        following = _next_input(pending, bound, len(fields))
         bound.add(following)
         on = _take(pending, bound)
-        right = _leaf(following, partner(following), needed[following], sign="_sign")
-        kept = [*(f"x.`{name}`" for i in bound - {following} for name in _names(i, needed[i]))]
-        kept += [f"y.`{name}`" for name in _names(following, needed[following])]
+        right = _leaf(following, partner(following), fields[following], sign="_sign")
+        kept = [*(f"x.`{name}`" for i in bound - {following} for name in _names(i, fields[i]))]
+        kept += [f"y.`{name}`" for name in _names(following, fields[following])]
         hint = "/*+ BROADCAST(x) */ " if broadcast else ""
         join = f"JOIN ({right}) y ON {' AND '.join(on)}" if on else f"CROSS JOIN ({right}) y"
         sign = f"cast(x.`{OP}` * y.`_sign` as tinyint) AS `{OP}`"
         sql = f"SELECT {hint}{', '.join([*kept, sign])} FROM ({sql}) x {join}"
+    return _shown(plan, sql, counting=counting)
+
+
+def _shown(plan: Select, rows: str, *, counting: bool) -> str:
+    """The items of a Select over a query for its joined rows."""
     items = [f"{_render(item)} AS `{item.field.name}`" for item in plan.items]
     items.append(f"`{OP}`")
     if counting:
         failures = [failure for item in plan.items if (failure := failure_of(item.expr)) is not None]
-        failed = " OR ".join(f"({_flat(each)})" for each in failures) or "false"
+        failed = " OR ".join(f"({flat(each)})" for each in failures) or "false"
         items.append(f"if({failed}, 1, 0) AS `{FAILED}`")
-    return f"SELECT {', '.join(items)} FROM ({sql})"
+    return f"SELECT {', '.join(items)} FROM ({rows})"
 
 
 def _failed_conditions(plan: Select, index: int, start: str) -> list[str]:
     """A row with `_op` = 0 for each changed row of an input on which one of its own conditions failed."""
-    own = [each for each in plan.conjuncts if _inputs_of(each) == {index}]
+    own = [each for each in plan.conjuncts if inputs_of(each) == {index}]
     failures = [failure for each in own if (failure := failure_of(each)) is not None]
     if not failures:
         return []
     nothing = [f"cast(null as {item.field.type.spark}) AS `{item.field.name}`" for item in plan.items]
     columns = ", ".join([*nothing, f"cast(0 as tinyint) AS `{OP}`", f"1 AS `{FAILED}`"])
-    failed = " OR ".join(f"({_flat(each)})" for each in failures)
-    return [f"SELECT {columns} FROM ({_leaf(index, start, _needed(plan)[index])}) WHERE `{OP}` > 0 AND ({failed})"]
-
-
-def _needed(plan: Select) -> list[list[str]]:
-    """The fields of each input that the Select mentions, in a fixed order."""
-    found: list[dict[str, None]] = [{} for _ in plan.inputs]
-    for expr in (*plan.conjuncts, *(item.expr for item in plan.items)):
-        for column in columns_in(expr):
-            found[input_index(column)][column.name] = None
-    return [list(names) for names in found]
+    failed = " OR ".join(f"({flat(each)})" for each in failures)
+    return [f"SELECT {columns} FROM ({_leaf(index, start, needed(plan)[index])}) WHERE `{OP}` > 0 AND ({failed})"]
 
 
 def _names(index: int, fields: list[str]) -> list[str]:
-    return [f"l{index}_{name}" for name in fields]
+    return [flat_name(index, name) for name in fields]
 
 
 def _leaf(index: int, query: str, fields: list[str], *, sign: str = OP) -> str:
@@ -295,28 +332,15 @@ def _leaf(index: int, query: str, fields: list[str], *, sign: str = OP) -> str:
     return f"SELECT {', '.join([*columns, f'`{OP}` AS `{sign}`'])} FROM ({query})"
 
 
-def _flat(expr: exp.Expr) -> str:
-    """An expression over the joined row, whose columns are named l<i>_<field>."""
-
-    def rename(column: exp.Column) -> exp.Expr:
-        return exp.column(exp.to_identifier(f"{column.table}_{column.name}", quoted=True))
-
-    return rewrite_columns(expr, rename).sql("spark")
-
-
 def _render(item: Item) -> str:
-    return f"cast({_flat(item.expr)} as {item.field.type.spark})"
-
-
-def _inputs_of(expr: exp.Expr) -> set[int]:
-    return {input_index(column) for column in columns_in(expr)}
+    return f"cast({flat(item.expr)} as {item.field.type.spark})"
 
 
 def _take(pending: list[exp.Expr], bound: set[int]) -> list[str]:
     """Removes and renders the conditions that can be checked once `bound` inputs are joined."""
-    ready = [each for each in pending if _inputs_of(each) <= bound]
-    pending[:] = [each for each in pending if not _inputs_of(each) <= bound]
-    return [f"({_flat(each)})" for each in ready]
+    ready = [each for each in pending if inputs_of(each) <= bound]
+    pending[:] = [each for each in pending if not inputs_of(each) <= bound]
+    return [f"({flat(each)})" for each in ready]
 
 
 def _where(sql: str, conditions: list[str]) -> str:
@@ -330,8 +354,8 @@ def _next_input(pending: list[exp.Expr], bound: set[int], count: int) -> int:
         if candidate not in bound and any(_ties(each, bound, candidate) for each in pending):
             return candidate
     for condition in pending:
-        loose = _inputs_of(condition) - bound
-        if len(loose) == 1 and _inputs_of(condition) & bound:
+        loose = inputs_of(condition) - bound
+        if len(loose) == 1 and inputs_of(condition) & bound:
             return loose.pop()
     return next(index for index in range(count) if index not in bound)
 
@@ -339,22 +363,22 @@ def _next_input(pending: list[exp.Expr], bound: set[int], count: int) -> int:
 def _ties(condition: exp.Expr, bound: set[int], candidate: int) -> bool:
     if not isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
         return False
-    sides = _inputs_of(condition.left), _inputs_of(condition.right)
+    sides = inputs_of(condition.left), inputs_of(condition.right)
     return any(a and a <= bound and b == {candidate} for a, b in (sides, sides[::-1]))
 
 
 def _index_of(plan: Select, number: int, lookup: Lookup, reads: EpochReads) -> Scan | None:
     """The index to look rows of an input up in, as a scan of what the Select needs of it."""
     source = plan.inputs[number]
-    return index_scan(source, lookup, _needed(plan)[number], reads) if isinstance(source, Scan) else None
+    return index_scan(source, lookup, needed(plan)[number], reads) if isinstance(source, Scan) else None
 
 
-def index_scan(source: Scan, lookup: Lookup, needed: Sequence[str], reads: EpochReads) -> Scan | None:
+def index_scan(source: Scan, lookup: Lookup, wanted: Sequence[str], reads: EpochReads) -> Scan | None:
     """A scan of some columns of an index at `reads.before` that gives the same rows as the source; None without one."""
-    relation = reads.index_for(source.relation, lookup.columns, needed)
+    relation = reads.index_for(source.relation, lookup.columns, wanted)
     if relation is None:
         return None
-    columns = tuple(column for column in source.schema.columns if column.name in needed)
+    columns = tuple(column for column in source.schema.columns if column.name in wanted)
     return Scan(relation, RelationSchema(columns, (), source.schema.append_only))
 
 
@@ -388,6 +412,7 @@ __all__ = [
     "changes_sql",
     "exact_sql",
     "index_scan",
+    "near_restricted_sql",
     "restricted_sql",
     "weighted_sql",
     "with_vnode",

@@ -4,7 +4,8 @@ Handing rows to Spark, having it plan and fetching them back takes tens of milli
 comparison of a thousand values takes microseconds. But a view must hold what its query says by Spark's evaluation. So
 this is done for nothing but columns as they are, and conditions of comparisons whose meaning is beyond doubt:
 
-    columns and constants   of the same family: integers, double precision, varchar, date; a bare boolean column
+    columns and constants   of the same family: integers, double precision, varchar, date; a bare boolean column; a date
+                            plus months, which is the beginning of a day
     comparisons             = <> < <= > >= IN, IS NULL, and AND, OR, NOT over them, three-valued
     keys                    those of the input, so that a row stays in its vnode
 
@@ -13,6 +14,7 @@ NaN compares otherwise in Spark than in Arrow, so where one turns up Spark does 
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
@@ -55,13 +57,21 @@ def mapped(plan: Plan, schema: RelationSchema, changes: Mapping[RelationId, Chan
     if names is None or [names[each] for each in schema.key] != list(scan.schema.key):
         return None
     rows = changed.table
-    try:
-        for condition in plan.conjuncts:
-            rows = rows.filter(_condition(condition, rows, scan.schema))
-    except _Beyond:
-        return None
+    for condition in plan.conjuncts:
+        kept = filtered(condition, rows, scan.schema)
+        if kept is None:
+            return None
+        rows = kept
     columns = [rows[names[each]] for each in schema.names]
     return pa.table([*columns, rows[VNODE], rows[OP]], names=[*schema.names, VNODE, OP])
+
+
+def filtered(condition: exp.Expr, rows: pa.Table, schema: RelationSchema) -> pa.Table | None:
+    """The rows of an input that fulfil a condition on its own columns; None when Spark has to tell."""
+    try:
+        return rows.filter(_condition(condition, rows, schema))
+    except _Beyond:
+        return None
 
 
 def _plain_columns(plan: Select, scan: Scan) -> dict[str, str] | None:
@@ -111,12 +121,41 @@ def _empty(node: exp.Expr) -> set[str]:
 
 def _compared(how: type[exp.Expr], left: exp.Expr, right: exp.Expr, rows: pa.Table, schema: RelationSchema) -> Any:
     left, right = left.unnest(), right.unnest()
+    days = _day_of(left), _day_of(right)
+    if None not in days and any(isinstance(each, exp.Column) for each in days):
+        return _COMPARISONS[how](*(_day_operand(each, rows, schema) for each in days))
     sides = [schema.column(each.name).type for each in (left, right) if isinstance(each, exp.Column)]
     families = {_family(each) for each in sides}
     if len(families) != 1:
         raise _Beyond
     (family,) = families
     return _COMPARISONS[how](*(_operand(each, family, rows) for each in (left, right)))
+
+
+def _day_of(node: exp.Expr) -> exp.Column | date | None:
+    """The day whose beginning an expression is: a date as a timestamp, maybe moved by months; None for any other."""
+    match node:
+        case exp.Cast() if isinstance(node.to, exp.DataType) and node.to.this is exp.DataType.Type.TIMESTAMPNTZ:
+            inner = node.this.unnest()
+            return inner if isinstance(inner, exp.Column) else _constant(inner, pa.date32())  # type: ignore[return-value]
+        case exp.Anonymous() if str(node.this).lower() == "timestampadd" and len(node.expressions) == 3:
+            unit, count, start = node.expressions
+            months, day = _integer(count), _day_of(start.unnest())
+            if not isinstance(day, date) or months is None or unit.name.upper() != "MONTH":
+                return None
+            year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+            if not 1 <= year <= 9999:
+                return None
+            return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+    return None
+
+
+def _day_operand(day: exp.Column | date | None, rows: pa.Table, schema: RelationSchema) -> Any:
+    if not isinstance(day, exp.Column):
+        return pa.scalar(day, pa.date32())
+    if schema.column(day.name).type.kind is not Kind.DATE:
+        raise _Beyond
+    return rows[day.name]
 
 
 def _family(type_: SqlType) -> pa.DataType:
@@ -178,4 +217,4 @@ def _day(text: str) -> date | None:
         return None
 
 
-__all__ = ["mapped"]
+__all__ = ["filtered", "mapped"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -17,11 +17,13 @@ from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Se
 from seiche.plan.algebra import Plan, Scan, TemporalFilter, temporal_filters
 from seiche.plan.choice import USUAL_ONLY, Costs
 from seiche.query import Scope, is_local, local_rows, open_scope, to_arrow, to_arrow_within_limits
-from seiche.storage.changes import Changes, arrow_schema, consolidate, spark_ddl, vnode_sql
+from seiche.storage.among import can_list
+from seiche.storage.changes import Changes, arrow_schema, consolidate, for_spark, spark_ddl, vnode_sql
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion, Versions
 from seiche.stream.marks import read_watermark
+from seiche.stream.predicates import LOOKUP_LIST_MAX, key_predicate
 from seiche.stream.temporal import MOMENTS_MAX, Asked, Crossing, Horizons, Moments, micros
 from seiche.types import SqlType
 
@@ -179,7 +181,7 @@ class Runtime:
         self, relation: RelationId, schema: RelationSchema, table: pa.Table, epoch: Epoch, *, fresh: bool = False
     ) -> Changes | None:
         """As `emit`, for rows on the driver."""
-        net = consolidate(shape(table, schema), schema.columns)
+        net = consolidate(shape(table, schema), schema.columns, key=schema.key)
         if net.num_rows == 0:
             return None
         segment = self.writer.write_table(relation, schema, net, epoch, fresh=fresh)
@@ -194,7 +196,8 @@ class Runtime:
         if not segments or rows > self.limits.inline_rows_max:
             return self.written(relation, schema, segments)
         # They turned out to be few: as one whole segment they cost the next readers less.
-        frame = self.spark.createDataFrame(self.writer.read_bare(segments, schema), schema=spark_ddl(schema, ()))
+        table = for_spark(self.writer.read_bare(segments, schema))
+        frame = self.spark.createDataFrame(table, schema=spark_ddl(schema, ()))
         table = to_arrow(
             frame.selectExpr("*", f"{vnode_sql(schema.key)} AS `{VNODE}`", f"cast(1 as tinyint) AS `{OP}`")
         )
@@ -253,6 +256,8 @@ def shape(table: pa.Table, schema: RelationSchema) -> pa.Table:
 class EpochReads:
     """The relations as a step of a job sees them: before it, after it, and what changed in between."""
 
+    looks_up = True  # whether stored rows may be looked up one relation after the other
+
     def __init__(
         self,
         runtime: Runtime,
@@ -268,6 +273,7 @@ class EpochReads:
         self.changes = changes
         self._views: dict[tuple[RelationId, Epoch, bool, str | None], str] = {}
         self._crossings: list[tuple[TemporalFilter, Crossing]] = []
+        self._had: list[tuple[tuple[RelationId, Epoch, dict[str, pa.Array]], pa.Table]] = []
 
     def changed(self, relation: RelationId) -> Changes | None:
         return self.changes.get(relation)
@@ -310,6 +316,59 @@ class EpochReads:
             return None
         found = versions.index_for(relation, limited, needed, self.before)
         return found.relation if found is not None else None
+
+    def is_near(self, relation: RelationId) -> bool:
+        """Whether rows of a relation can be looked up without a Spark job."""
+        return self.runtime.reader.is_near(self.runtime.versions.at(relation, self.after))
+
+    def rows_of(self, relation: RelationId) -> int:
+        """About how many rows a relation has."""
+        return self.runtime.versions.at(relation, self.after).rows_estimate
+
+    def having(
+        self, relation: RelationId, epoch: Epoch, columns: Sequence[str], wanted: Mapping[str, pa.ChunkedArray]
+    ) -> pa.Table | None:
+        """The rows at an epoch with one of the wanted values in each of some columns, on the driver, with `_op`.
+
+        None when they are more than the driver may hold.
+        """
+        version = self.runtime.versions.at(relation, epoch)
+        values = {name: pc.drop_null(pc.unique(each)) for name, each in wanted.items()}
+        if not self.is_near(relation):
+            index = self.index_for(relation, list(values), [*columns, *values])
+            version = version if index is None else self.runtime.versions.at(index, self.before)
+        for asked, found in self._had:
+            if asked[:2] == (version.relation, version.epoch) and set(columns) <= set(found.column_names):
+                if asked[2].keys() == values.keys() and all(asked[2][name].equals(values[name]) for name in values):
+                    return found
+        types = {name: version.schema.column(name).type for name in values}
+        if any(len(each) > LOOKUP_LIST_MAX and not can_list(types[name]) for name, each in values.items()):
+            return None
+
+        def condition_of(wanted: Mapping[str, pa.Array]) -> str | None:
+            listed = {name: each for name, each in wanted.items() if not can_list(types[name])}
+            limits = [
+                key_predicate(name, types[name], pa.chunked_array([each]), listed_max=LOOKUP_LIST_MAX)
+                for name, each in listed.items()
+            ]
+            return " AND ".join(each for each in limits if each) or None
+
+        try:
+            found = self.runtime.reader.having(version, columns, values, condition_of)
+        except Exception as error:  # Spark tells the size only by failing the job
+            if "spark.driver.maxResultSize" in str(error):
+                return None
+            raise
+        if found.nbytes > self.runtime.limits.inline_bytes_max:
+            return None
+        self._had.append(((version.relation, version.epoch, values), found))
+        return found
+
+    def alive(self, relation: RelationId, epoch: Epoch) -> pa.Table | None:
+        """All rows of a small relation at an epoch, on the driver, with `_op`; None for any other."""
+        version = self.runtime.versions.at(relation, epoch)
+        rows = self.runtime.reader.rows(version)
+        return None if rows is None else consolidate(rows, version.schema.columns)
 
     def exact(self, relation: RelationId, epoch: Epoch) -> str:
         """The name of a view of the relation's rows at an epoch."""

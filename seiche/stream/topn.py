@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from seiche.model import OP, VNODE
+from seiche.model import OP, VNODE, RelationSchema
 from seiche.plan.algebra import TopN
 from seiche.plan.fragments import Fragment
-from seiche.storage.changes import Changes, vnode_sql
+from seiche.storage.changes import Changes, for_spark, normalised, spark_ddl, vnode_sql
 from seiche.stream.linear import changes_sql, exact_sql, with_vnode
 from seiche.stream.runtime import EpochReads, Runtime
 
@@ -30,7 +31,9 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
     if changes is None:
         return None
     if small and not plan.offset:
-        candidates = runtime.collect(reads.scope.sql(_candidates(fragment, plan, reads, changes)))
+        candidates = _near_candidates(fragment, plan, runtime, reads, changes)
+        if candidates is None:
+            candidates = runtime.collect(reads.scope.sql(_candidates(fragment, plan, reads, changes)))
         changed = _decided(candidates, plan.limit) if candidates is not None else None
         if changed is not None:
             return runtime.emit_table(fragment.relation, fragment.schema, changed, reads.after)
@@ -75,6 +78,39 @@ def _candidates(fragment: Fragment, plan: TopN, reads: EpochReads, changes: str)
     vnode = f"{vnode_sql(fragment.schema.key)} AS `{VNODE}`"
     tie = f", dense_rank() OVER (ORDER BY {_order(plan, by_key=False)}) AS `_tie`" if plan.ties else ""
     return f"SELECT {names}, {vnode}, `_was`, `_is`{tie} FROM ({net}) ORDER BY {_order(plan)}"
+
+
+def _near_candidates(
+    fragment: Fragment, plan: TopN, runtime: Runtime, reads: EpochReads, changes: str
+) -> pa.Table | None:
+    """As `_candidates`, added up on the driver; None where Spark has to. What comes first Spark says in any case."""
+    schema = fragment.schema
+    if plan.ties or not all(column.type.is_hashable for column in schema.columns):
+        return None
+    stored = runtime.reader.rows(runtime.versions.at(fragment.relation, reads.before))
+    changed = runtime.collect(reads.scope.sql(changes)) if stored is not None else None
+    if stored is None or changed is None:
+        return None
+    sides = [_counted(stored, schema, was=True), _counted(changed, schema, was=False)]
+    both = normalised(pa.concat_tables(sides), schema.columns)
+    net = both.group_by(list(schema.names), use_threads=False).aggregate([("_was", "sum"), ("_is", "sum")])
+    counts = [pc.greater(net[name], 0) for name in ("_was_sum", "_is_sum")]
+    rows = pa.table([*(net[name] for name in schema.names), *counts], names=[*schema.names, "_was", "_is"])
+    rows = rows.filter(pc.or_(*counts))
+    types = f"{spark_ddl(schema, ())}, `_was` boolean, `_is` boolean"
+    view = reads.scope.view(runtime.spark.createDataFrame(for_spark(rows), schema=types))
+    names, vnode = _list(schema.names), f"{vnode_sql(schema.key)} AS `{VNODE}`"
+    return runtime.collect(
+        reads.scope.sql(f"SELECT {names}, {vnode}, `_was`, `_is` FROM {view} ORDER BY {_order(plan)}")
+    )
+
+
+def _counted(rows: pa.Table, schema: RelationSchema, *, was: bool) -> pa.Table:
+    """Rows with their signs as how often they are stored, and how often they are alive."""
+    signs = pc.cast(rows[OP], pa.int64())
+    stored = signs if was else pa.array(np.zeros(rows.num_rows, np.int64))
+    columns = [rows[column.name].cast(column.type.arrow) for column in schema.columns]
+    return pa.table([*columns, stored, signs], names=[*schema.names, "_was", "_is"])
 
 
 def _decided(candidates: pa.Table, limit: int) -> pa.Table | None:

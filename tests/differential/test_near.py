@@ -35,7 +35,7 @@ CONSTANTS = {
     "depth": ["0", "1", "-1", "9007199254740992", "9007199254740993"],
     "ship": ["0", "7"],
     "tons": ["0", "-7", "-2147483648"],
-    "day": ["DATE '2024-02-29'", "DATE '0001-01-01'", "DATE '9999-12-31'"],
+    "day": ["DATE '2024-02-29'", "DATE '0001-01-01'", "DATE '9999-12-31'", "DATE '2023-11-30' + INTERVAL '3 months'"],
 }
 TABLES = {BERTHS: ("berths", ["id", "quay", "depth"], "free"), ARRIVALS: ("arrivals", ["ship", "tons", "day"], None)}
 

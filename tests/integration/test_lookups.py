@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -102,6 +103,13 @@ def test_a_question_that_is_asked_again_uses_its_plan_until_something_changes(db
     before = plans.hits
     assert rows(db, "SELECT random() IS NULL FROM other") == rows(db, "SELECT random() IS NULL FROM other")
     assert plans.hits == before, "what changes from call to call is planned anew"
+
+
+def test_rows_behind_a_part_without_any_are_inserted(db: seiche.Engine) -> None:
+    db.execute("CREATE TABLE tides (day int PRIMARY KEY, metres int)")
+    some, others = pa.table({"day": [1, 2], "metres": [3, 4]}), pa.table({"day": [5], "metres": [6]})
+    assert db.insert("tides", pa.concat_tables([some[:0], some, some[:0], others])) == 3
+    assert rows(db, "SELECT * FROM tides ORDER BY day") == [(1, 3), (2, 4), (5, 6)]
 
 
 def test_a_plan_that_failed_is_made_again(open_database: Open) -> None:

@@ -190,6 +190,8 @@ class Seen:
 class GrowingReads(EpochReads):
     """Satisfies what operators ask of `EpochReads`, for a step of a backfill."""
 
+    looks_up = False  # of an input that grows, a lookup would find rows that the step does not see yet
+
     def __init__(
         self,
         runtime: Runtime,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seiche.model import EPOCH, OP, VNODE, RelationSchema
-from seiche.storage.changes import arrow_schema, consolidate, empty, latest, spark_ddl
+from seiche.storage.changes import arrow_schema, consolidate, empty, for_spark, latest, spark_ddl
 from seiche.types import BYTEA, DATE, DOUBLE, INTEGER, INTERVAL, REAL, VARCHAR, SqlType, array_of, numeric, struct_of
 from tests.unit.storage.harbour import SHIP, changes, schema
 
@@ -39,6 +39,20 @@ def test_an_update_is_its_two_images_with_the_leaving_one_first() -> None:
 
 def test_an_update_back_and_forth_is_nothing() -> None:
     assert net(SHIP, (1, "Ada", -1), (1, "Eve", 1), (1, "Eve", -1), (1, "Ada", 1)) == []
+
+
+def test_rows_that_differ_in_the_key_are_not_compared_any_further() -> None:
+    coming = changes(SHIP, (1, "Aurora", 1), (2, "Borealis", -1))
+    both = changes(SHIP, (1, "Aurora", 1), (1, "Aurora", -1), (2, "Borealis", 1), (2, "Castor", -1))
+    for rows in (coming, both):
+        assert consolidate(rows, SHIP.columns, key=SHIP.key).equals(consolidate(rows, SHIP.columns))
+
+
+def test_parts_without_rows_are_not_handed_to_spark() -> None:
+    some = changes(SHIP, (1, "Aurora", 1))
+    found = for_spark(pa.concat_tables([some[:0], some, some[:0], some]))
+    assert [len(chunk) for chunk in found["id"].chunks] == [2]
+    assert for_spark(some) is some
 
 
 def test_null_equals_null() -> None:

@@ -1,0 +1,61 @@
+"""Joins that the driver puts together, over bases that only Spark can read: right after every change."""
+
+from __future__ import annotations
+
+import pytest
+
+import seiche
+from seiche.model import RelationId
+from seiche.storage import relation
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+VIEWS = {
+    "by_tons": """SELECT s.tons, count(*) AS n, sum(a.cargo) AS cargo, max(b.quay) AS quay
+        FROM arrivals a JOIN ships s ON s.id = a.ship JOIN berths b ON b.name = a.berth AND b.depth < a.cargo + 500
+        WHERE lower(b.quay) <> 'closed' AND s.name LIKE 'ship%' GROUP BY s.tons""",
+    "idle": """SELECT id, name FROM ships
+        WHERE id < 1500 AND NOT EXISTS (SELECT 1 FROM arrivals WHERE ship = id AND cargo > 10)""",
+    "visits": """SELECT s.id, s.name, a.id AS arrival, a.cargo
+        FROM ships s LEFT JOIN arrivals a ON a.ship = s.id WHERE s.id BETWEEN 995 AND 1010""",
+    "heaviest": """SELECT a.id, a.cargo, s.name FROM arrivals a, ships s WHERE s.id = a.ship
+        ORDER BY a.cargo DESC NULLS LAST, a.id LIMIT 3""",
+    "above_mean": """SELECT a.id, a.cargo FROM arrivals a, (SELECT avg(cargo) AS mean FROM arrivals) m
+        WHERE a.cargo > m.mean""",
+}
+CHANGES = [
+    """INSERT INTO arrivals SELECT 100 + n, 900 + n * 7, CASE n % 3 WHEN 0 THEN 'A' WHEN 1 THEN 'B' END, n * 10
+       FROM generate_series(0, 60) AS g(n)""",
+    "UPDATE ships SET tons = tons + 1, name = name || '!' WHERE id BETWEEN 1000 AND 1100",
+    "DELETE FROM ships WHERE id = 1005; INSERT INTO ships VALUES (1005, 'ship of old', 3), (3000, 'ship new', 9)",
+    "INSERT INTO arrivals VALUES (500, 3000, 'A', 7), (501, 1001, 'B', 5000), (502, 1001, 'gone', 12)",
+    "UPDATE berths SET quay = 'closed' WHERE name = 'A'",
+    "UPDATE arrivals SET ship = ship + 1, cargo = cargo + 1 WHERE id % 5 = 0",
+    """BEGIN; DELETE FROM arrivals WHERE id > 495; DELETE FROM ships WHERE id IN (1001, 3000);
+       INSERT INTO arrivals VALUES (600, 1001, 'B', 9000), (601, 1999, 'B', NULL); COMMIT""",
+    "INSERT INTO ships VALUES (1001, 'ship again', 4)",
+    "DELETE FROM arrivals",
+]
+
+
+def test_few_changes_of_joins_find_their_partners_in_large_bases(
+    db: seiche.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relation, "NEAR_BASE_BYTES_MAX", 0)  # no base is small
+    db.execute(
+        "CREATE TABLE ships (id int PRIMARY KEY, name varchar, tons bigint);"
+        "CREATE TABLE arrivals (id int PRIMARY KEY, ship int, berth varchar, cargo bigint);"
+        "CREATE TABLE berths (name varchar PRIMARY KEY, quay varchar, depth int);"
+        "INSERT INTO ships SELECT n, 'ship ' || n, n % 7 FROM generate_series(0, 1999) AS g(n);"
+        "INSERT INTO berths VALUES ('A', 'north', 400), ('B', 'South', 520), ('C', 'closed', 1)"
+    )
+    for name, query in VIEWS.items():
+        db.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    for number, change in enumerate(CHANGES):
+        db.execute(f"{change}; FLUSH")
+        for name, query in VIEWS.items():
+            held, asked = (sorted(map(str, db.sql(text))) for text in (f"SELECT * FROM {name}", query))
+            assert held == asked, f"{name} after {change}"
+        if number in (0, 4):
+            for name in ("ships", "arrivals", "berths", "idle", "visits"):
+                db.database.maintenance.fold_now(RelationId(db.database.catalog.find((name,)).id))
