@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -20,11 +21,12 @@ class HarbourServer(ServerProcess):
 
 
 def below(pid: int) -> list[int]:
-    """The processes that a process started, and those that they did."""
+    """The processes that a process started, and those that they did. Threads that end meanwhile have none."""
     found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *below(int(child))]
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with suppress(FileNotFoundError):
+            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split():
+                found += [int(child), *below(int(child))]
     return found
 
 

@@ -19,7 +19,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +40,8 @@ STUCK_SECONDS = 300.0
 # What may be after the warm-up, beyond what was then. A short run has no warm-up worth the name.
 FILES_MORE, THREADS_MORE, RSS_MORE = 40, 25, 150 * 1024 * 1024
 WATCHED_SECONDS = 120.0
+# Pools of Spark that grow with the work at hand, up to a size, and shrink after it: their threads are not counted.
+ELASTIC = ("broadcast-excha", "block-manager-")
 
 
 class Wrong(AssertionError):
@@ -64,9 +67,16 @@ class Sample:
         """The server's process and the Java below it."""
         pids = [pid, *below(pid)]
         files = sum(len(os.listdir(f"/proc/{each}/fd")) for each in pids)
-        threads = sum(len(os.listdir(f"/proc/{each}/task")) for each in pids)
+        threads = sum(not name.startswith(ELASTIC) for each in pids for name in _threads(each))
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])  # Java's heap has a limit of its own
         return Sample(files, threads, pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _threads(pid: int) -> Iterator[str]:
+    """The names of a process's threads. One that ends meanwhile has none."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with suppress(FileNotFoundError):
+            yield Path(f"/proc/{pid}/task/{task}/comm").read_text()
 
 
 class Soak:
