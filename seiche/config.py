@@ -194,6 +194,13 @@ class Config:
         maximum=10_000_000,
         mutable=True,
     )
+    nearby_rows_max: int = _setting(
+        200_000,
+        "most rows of a relation that few changes of others are joined with on the driver, in memory",
+        unit="rows",
+        minimum=0,
+        maximum=10_000_000,
+    )
     inline_bytes_max: int = _setting(
         64 * 1024 * 1024,
         "most bytes of changes of one view and epoch that are handled on the driver",

@@ -174,7 +174,7 @@ class Engine:
             log.info("swept %d files that no checkpoint registered", len(orphans))
 
         writer = SegmentWriter(folder, SegmentCache(SEGMENT_CACHE_BYTES))
-        reader = RelationReader(session, folder, writer)
+        reader = RelationReader(session, folder, writer, config.nearby_rows_max)
         limits = Limits(config.inline_rows_max, config.inline_bytes_max)
         cores = max(session.sparkContext.defaultParallelism, 1)
         runtime = Runtime(session, versions, reader, writer, limits, cores=cores)

@@ -50,7 +50,7 @@ NEAR_ROWS_MAX = 10_000
 # Files with at most this many bytes, and as many rows as above, are read on the driver when a lookup needs them.
 DRIVER_FILES_BYTES_MAX = 4 * 1024 * 1024
 
-# A base with at most this many bytes, and as many rows as above, is read on the driver by the columns that are needed.
+# A base with at most this many bytes, and few enough rows, is read on the driver by the columns that are needed.
 NEAR_BASE_BYTES_MAX = 32 * 1024 * 1024
 
 # More values of a key than these a lookup hands to Spark as data.
@@ -63,8 +63,11 @@ _Stored = tuple[list[Segment], list[Segment]]
 class RelationReader:
     """Turns versions into frames."""
 
-    def __init__(self, spark: SparkSession, folder: DataFolder, segments: SegmentWriter) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: DataFolder, segments: SegmentWriter, nearby_rows_max: int = 200_000
+    ) -> None:
         self._spark = spark
+        self._nearby_rows_max = nearby_rows_max
         self._folder = folder
         self._segments = segments
         self._bounds = KeyBounds(folder, segments)
@@ -140,8 +143,8 @@ class RelationReader:
 
     def is_near(self, version: RelationVersion) -> bool:
         """Whether rows of a relation are found without Spark: all of it is in memory, or worth being there."""
-        rows, bytes_ = version.base_rows, sum(file.bytes for file in version.base.files)
-        few = rows <= DRIVER_LOG_ROWS_MAX and bytes_ <= NEAR_BASE_BYTES_MAX
+        bytes_ = sum(file.bytes for file in version.base.files)
+        few = version.rows_estimate <= self._nearby_rows_max and bytes_ <= NEAR_BASE_BYTES_MAX
         return few and all(self._is_at_hand(segment) for segment in version.segments)
 
     def _is_at_hand(self, segment: Segment) -> bool:
