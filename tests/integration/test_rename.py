@@ -36,6 +36,6 @@ def test_views_go_on_after_what_they_read_was_renamed_also_after_a_restart(open_
     db.execute("INSERT INTO calls VALUES (2)")
     assert sorted(db.sql("SELECT * FROM crowded").rows or []) == [("Ada", 2), ("Eve", 2)]
     assert sorted(db.sql("SELECT * FROM busiest").rows or []) == [("Ada",), ("Eve",)]
-    assert (db.sql("SHOW CREATE TABLE boats").rows or [])[0][1].startswith("CREATE TABLE boats (id int")
+    assert (db.sql("SHOW CREATE TABLE boats").rows or [])[0][1].startswith("CREATE TABLE boats (id INT PRIMARY KEY")
     db.execute("DROP TABLE boats CASCADE")
     assert db.sql("SHOW MATERIALIZED VIEWS").rows == []
