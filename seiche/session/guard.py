@@ -21,6 +21,7 @@ from seiche.catalog.system_views import try_system_view
 from seiche.errors import InsufficientPrivilege
 from seiche.session.administration import described
 from seiche.sql import statements as ast
+from seiche.sql.common_tables import is_common_table
 
 _RELATIONS = tuple(kind for kind in ObjectKind if kind not in (ObjectKind.INTERNAL, ObjectKind.FUNCTION))
 
@@ -48,8 +49,13 @@ class Guard:
             case ast.Delete():
                 reading = statement.where is not None or bool(statement.returning)
                 self._write(statement.table, Privilege.DELETE, reading=reading)
-            case ast.CreateTable() | ast.CreateTableAs() | ast.CreateMaterializedView() | ast.CreateSink():
+            case ast.CreateTable() | ast.CreateTableAs() | ast.CreateMaterializedView():
                 self._create_in(statement.name)
+            case ast.CreateSink():
+                self._create_in(statement.name)
+                if statement.into is not None:  # what it delivers is written in its owner's name
+                    self._write(statement.into, Privilege.INSERT, reading=False)
+                    self._write(statement.into, Privilege.DELETE, reading=False)
             case ast.CreateView():
                 self._create_in(statement.name)
                 if statement.or_replace:
@@ -122,9 +128,8 @@ class Guard:
         """Every relation of a query must be readable."""
         if self._user.superuser:
             return
-        ctes = {cte.alias for cte in tree.find_all(exp.CTE)}
         for table in tree.find_all(exp.Table):
-            if not isinstance(table.this, exp.Identifier) or (not table.db and table.name in ctes):
+            if not isinstance(table.this, exp.Identifier) or is_common_table(table):
                 continue
             parts = tuple(part for part in (table.catalog, table.db, table.name) if part)
             item = self._found(parts)

@@ -35,6 +35,9 @@ def granted(target: ObjectId, *privileges: Privilege) -> Catalog:
         "SELECT * FROM arrivals",
         "SELECT * FROM ships WHERE imo IN (SELECT ship FROM arrivals)",
         "WITH a AS (SELECT * FROM arrivals) SELECT * FROM a",
+        "WITH arrivals AS (SELECT * FROM arrivals) SELECT * FROM arrivals",
+        "SELECT * FROM arrivals, (WITH arrivals AS (SELECT 1) SELECT * FROM arrivals) a",
+        "CREATE MATERIALIZED VIEW m AS WITH arrivals AS CHANGELOG FROM arrivals SELECT * FROM arrivals",
         "SELECT * FROM norwegian",
         "EXPLAIN SELECT * FROM arrivals",
         "INSERT INTO ships SELECT * FROM ships",
@@ -74,6 +77,7 @@ def test_a_stranger_is_refused(text: str) -> None:
         "SELECT name FROM rw_catalog.rw_tables",
         "SELECT * FROM information_schema.tables",
         "WITH arrivals AS (SELECT 1) SELECT * FROM arrivals",
+        "WITH arrivals AS (SELECT 1), a AS (SELECT * FROM arrivals) SELECT * FROM a, (SELECT * FROM arrivals) b",
         "SELECT * FROM no_such_table",
         "DROP TABLE IF EXISTS no_such_table",
         "ALTER USER pilot PASSWORD 'new'",
@@ -109,6 +113,21 @@ def test_creating_takes_create_on_the_schema() -> None:
     run("CREATE MATERIALIZED VIEW m AS SELECT * FROM ships", granted(PUBLIC, Privilege.CREATE))
     with pytest.raises(InsufficientPrivilege):
         run("CREATE MATERIALIZED VIEW m AS SELECT * FROM arrivals", granted(PUBLIC, Privilege.CREATE))
+
+
+def test_a_sink_takes_the_rights_to_write_into_its_table() -> None:
+    text = "CREATE SINK s INTO arrivals FROM ships"
+    run(
+        text,
+        granted(PUBLIC, Privilege.CREATE).with_grants(
+            Grant(PILOT, ARRIVALS, Privilege.INSERT), Grant(PILOT, ARRIVALS, Privilege.DELETE)
+        ),
+    )
+    for missing in (Privilege.INSERT, Privilege.DELETE):
+        given = {Privilege.INSERT, Privilege.DELETE} - {missing}
+        harbour = granted(PUBLIC, Privilege.CREATE).with_grants(*(Grant(PILOT, ARRIVALS, each) for each in given))
+        with pytest.raises(InsufficientPrivilege, match='permission denied for table "arrivals"'):
+            run(text, harbour)
 
 
 def test_a_function_in_python_takes_a_superuser() -> None:
