@@ -149,10 +149,15 @@ def to_arrow_within_limits(frame: DataFrame) -> pa.Table | None:
     """As `to_arrow`; None when the rows are more than Spark may send to the driver."""
     try:
         return to_arrow(frame)
-    except Exception as error:  # Spark tells the size only by failing the job
-        if "spark.driver.maxResultSize" in str(error):
+    except Exception as error:
+        if is_too_large(error):
             return None
         raise
+
+
+def is_too_large(error: Exception) -> bool:
+    """Whether rows were more than Spark may send to the driver, which it tells only by failing the job."""
+    return "spark.driver.maxResultSize" in str(error)
 
 
 def estimated_bytes(frame: DataFrame) -> int:

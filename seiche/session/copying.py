@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from seiche.model import Column
+from seiche.storage.changes import local_frame
 
 SPILL_BYTES = 16 * 1024 * 1024
 _BATCH_ROWS = 20_000
@@ -47,7 +48,7 @@ class CopiedRows:
         if self._files:
             self._spill()
             return spark.read.parquet(self._folder.as_uri())
-        return spark.createDataFrame(pa.Table.from_batches(self._batches, self._schema))
+        return local_frame(spark, pa.Table.from_batches(self._batches, self._schema))
 
     def close(self) -> None:
         self._rows, self._batches = [], []

@@ -38,7 +38,7 @@ from seiche.sql.literal_rows import literal_columns
 from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse_query
 from seiche.sql.statements import quote_name
-from seiche.storage.changes import empty, for_spark, vnode_sql
+from seiche.storage.changes import empty, local_frame, vnode_sql
 from seiche.stream.table import (
     DeleteRows,
     InsertFrame,
@@ -119,7 +119,7 @@ class Dml:
         shown = None
         if returning is not None:
             plain = rows.select([column.name for column in shape.visible])
-            shown = (returning, self._database.runtime.spark.createDataFrame(for_spark(plain)))
+            shown = (returning, local_frame(self._database.runtime.spark, plain))
         if rows.num_rows == 0:
             return 0, shown
         if self._transaction is not None:
@@ -180,7 +180,7 @@ class Dml:
                 return self._transaction.insert(table, shaped)
             with self._database.gate(RelationId(table.id)).shared(self._check):
                 return self._submit(table, InsertRows(shaped)).rows
-        frame = self._database.runtime.spark.createDataFrame(for_spark(rows))
+        frame = local_frame(self._database.runtime.spark, rows)
         return self.insert_given(table, frame)
 
     def insert_given(self, table: CatalogObject, frame: DataFrame) -> int:
@@ -300,7 +300,7 @@ class _OneName:
 
 def _plainly_named(table: pa.Table, spark: SparkSession) -> DataFrame:
     names = [f"c{number}" for number in range(table.num_columns)]
-    return spark.createDataFrame(table.rename_columns(names), schema=", ".join(f"{name} string" for name in names))
+    return local_frame(spark, table.rename_columns(names), ", ".join(f"{name} string" for name in names))
 
 
 def _spelled(type_: SqlType) -> str:

@@ -35,6 +35,7 @@ from seiche.sql.bind import BoundQuery, Settings, bind_query
 from seiche.sql.change_log import refuse_change_log
 from seiche.sql.parameters import Parameters
 from seiche.sql.time_travel import past_of, reads_past
+from seiche.storage.changes import local_frame
 from seiche.storage.versions import RelationVersion
 
 Versioned = Mapping[RelationId, RelationVersion]
@@ -196,7 +197,7 @@ class Reading:
     def _system_frame(self, name: str) -> DataFrame:
         schema, _, view = name.partition(".")
         rows = arrow_of(SYSTEM_VIEWS[schema, view], observe(self._database, self._variables))
-        return self._database.runtime.spark.createDataFrame(rows)
+        return local_frame(self._database.runtime.spark, rows)
 
     def _hold(self) -> ExitStack:
         """Keeps every file that is registered now, until it is closed."""
@@ -233,7 +234,7 @@ def answered(database: Database, answer: Answer, epoch: Epoch | None = None) -> 
         answer.columns,
         epoch=epoch if epoch is not None else database.runtime.versions.committed_epoch,
         _rows=rows,
-        _as_frame=lambda: spark.createDataFrame(answer.table),
+        _as_frame=lambda: local_frame(spark, answer.table),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from seiche.model import EPOCH, OP, VNODE, Column, RelationId, RelationSchema, Segment
 from seiche.types import SMALLINT, Kind, SqlType
@@ -72,6 +72,11 @@ def for_spark(table: pa.Table) -> pa.Table:
     if all(len(chunk) for column in table.columns for chunk in column.chunks):
         return table
     return table.combine_chunks()
+
+
+def local_frame(spark: SparkSession, table: pa.Table, types: str | None = None) -> DataFrame:
+    """Rows on the driver as a frame, with its columns' names and types as Spark writes them if they are given."""
+    return spark.createDataFrame(for_spark(table), schema=types)
 
 
 def empty(schema: RelationSchema) -> pa.Table:
