@@ -48,10 +48,14 @@ def making_options(archive: Path) -> tuple[str, ...]:
     return (f'"-XX:ArchiveClassesAtExit={archive}"', "-Xlog:cds*=off")
 
 
-def _java(environ: Mapping[str, str]) -> Path | None:
-    """The program that Spark runs: JAVA_HOME's if that is set, else the one on the PATH."""
+def java_program(environ: Mapping[str, str]) -> str | None:
+    """The program that Spark runs, be it there or not: JAVA_HOME's if that is set, else the one on the PATH."""
     home = environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH"))
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH"))
+
+
+def _java(environ: Mapping[str, str]) -> Path | None:
+    found = java_program(environ)
     return Path(found).resolve() if found and Path(found).is_file() else None
 
 

@@ -174,7 +174,8 @@ class Engine:
             log.info("swept %d files that no checkpoint registered", len(orphans))
 
         writer = SegmentWriter(folder, SegmentCache(SEGMENT_CACHE_BYTES))
-        reader = RelationReader(session, folder, writer, config.nearby_rows_max)
+        bounds = KeyBounds(folder, writer)
+        reader = RelationReader(session, folder, writer, bounds, config.nearby_rows_max)
         limits = Limits(config.inline_rows_max, config.inline_bytes_max)
         cores = max(session.sparkContext.defaultParallelism, 1)
         runtime = Runtime(session, versions, reader, writer, limits, cores=cores)
@@ -193,7 +194,7 @@ class Engine:
             store,
             runtime,
             row_ids,
-            KeyBounds(folder, writer),
+            bounds,
             pins,
             trash,
             maintenance,

@@ -18,6 +18,7 @@ from typing import Any
 from seiche.catalog.objects import (
     DEFAULT_DATABASE,
     DEFAULT_SCHEMA,
+    INTO,
     MAINTAINER,
     SUPERUSER,
     CatalogObject,
@@ -394,7 +395,7 @@ class Catalog:
             for dependant in self._visibly_needed_by(used):
                 if dependant.id in doomed:
                     continue
-                if cascade or dependant.kind is ObjectKind.INDEX or dependant.properties.get("into") == used:
+                if cascade or dependant.kind is ObjectKind.INDEX or dependant.properties.get(INTO) == used:
                     doomed.add(dependant.id)
                     waiting.append(dependant.id)
                 else:

@@ -81,8 +81,7 @@ def java_finding(environ: Mapping[str, str]) -> Finding:
         f"Install Java {JAVA_OLDEST} or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless), "
         "or set JAVA_HOME to one."
     )
-    home = environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH"))
+    home, java = environ.get("JAVA_HOME"), class_archive.java_program(environ)
     if java is None:
         return Finding(State.FAIL, "no java on the PATH, and JAVA_HOME is not set", advice)
     try:

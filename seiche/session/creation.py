@@ -65,8 +65,7 @@ class Creation:
             return notice
         try:
             self._wait_for(backfill)
-            if not self._database.deliveries.settled():
-                self._work.wait(self._database.commits.until(self._database.deliveries.settled))
+            self._work.wait(self._database.delivered())
         except SeicheError:
             self._abandon(backfill)
             raise

@@ -189,6 +189,10 @@ class Database:
         wanted = [log_since(self.catalog, relation, self.clock.now_ms()), self.deliveries.log_since(relation)]
         return min((each for each in wanted if each is not None), default=None)
 
+    def delivered(self) -> Future[None]:
+        """Done as soon as the tables that sinks fill have all that is committed."""
+        return self.commits.until(self.deliveries.settled)
+
     def _surroundings(self) -> Surroundings:
         return Surroundings(self.runtime, self.store, self.pins, self.trash, self.clock, self.load)
 

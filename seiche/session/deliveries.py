@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import INTO, CatalogObject, ObjectKind, ObjectStatus
 from seiche.clock import Clock
 from seiche.epoch.coordinator import Coordinator
 from seiche.errors import InvariantError, SeicheError, SerializationFailure
@@ -43,7 +43,6 @@ from seiche.stream.table import TakeChanges, inserted_schema
 
 log = logging.getLogger(__name__)
 
-INTO = "into"  # the property of a sink: the table that it fills
 INTO_COLUMNS = "into_columns"
 _FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
 _LOOK_S = 0.1  # between two looks whether a delivery that waits is still wanted

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import DEFAULT_SCHEMA, CatalogObject, ObjectKind
+from seiche.catalog.objects import DEFAULT_SCHEMA, INTO, CatalogObject, ObjectKind
 from seiche.errors import FeatureNotSupported, InvariantError, SeicheError
 from seiche.session import indexes
 from seiche.session.names import CatalogNames
@@ -39,12 +39,6 @@ def renamed(catalog: Catalog, object_id: int, new_name: str) -> Catalog:
         for each in readers
         if each.kind not in (ObjectKind.INDEX, ObjectKind.SUBSCRIPTION)
     ]
-    fillers = [
-        replace(each, definition=with_into_named(each.definition, new_name))
-        for each in followers
-        if each.properties.get("into") == item.id
-    ]
-    followers = [each for each in followers if each.properties.get("into") != item.id] + fillers
     subscribed = [with_source_renamed(each, new_name) for each in readers if each.kind is ObjectKind.SUBSCRIPTION]
     internal = [replace(each, name=internal_name(new_name, each.id)) for each in catalog.children(item.id)]
     changed = catalog.with_objects(own, *copies, *followers, *subscribed, *internal)
@@ -63,7 +57,8 @@ def _following(catalog: Catalog, reader: CatalogObject, item: CatalogObject, new
     try:
         found = references_of(_query(reader).tree, _names(catalog, reader))
         meant = [table for object_id, table in found if object_id == item.id]
-        return with_relation_named(reader.definition, meant, new_name)
+        definition = with_relation_named(reader.definition, meant, new_name)
+        return with_into_named(definition, new_name) if reader.properties.get(INTO) == item.id else definition
     except InvariantError as error:
         raise _cannot_follow(item, reader) from error
 

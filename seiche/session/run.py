@@ -460,8 +460,7 @@ class Session:
         """Waits for all that was written before, in views and in the tables that sinks fill."""
         database = self._database
         self._work.wait(database.coordinator.flush())
-        if not database.deliveries.settled():
-            self._work.wait(database.commits.until(database.deliveries.settled))
+        self._work.wait(database.delivered())
 
     def _dml(self) -> Dml:
         return Dml(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.catalog.objects import INTO, CatalogObject, ObjectKind
 from seiche.errors import InvalidDefinition
 from seiche.model import ROW_ID
-from seiche.session.deliveries import INTO, INTO_COLUMNS, bound_rows, upstream_of
+from seiche.session.deliveries import INTO_COLUMNS, bound_rows, upstream_of
 from seiche.session.sink_options import read_sink_options
 from seiche.sql import statements as ast
 

@@ -32,7 +32,7 @@ from seiche.query import open_scope, relation_of, render, typed
 from seiche.session.database import Database
 from seiche.session.variables import Variables
 from seiche.sql.bind import BoundQuery
-from seiche.storage.changes import Changes, consolidate, for_spark, vnode_sql
+from seiche.storage.changes import Changes, consolidate, local_frame, vnode_sql
 from seiche.storage.versions import RelationVersion
 from seiche.stream.runtime import shape
 from seiche.stream.table import ApplyChanges, InsertRows, Payload, TableJob, Written
@@ -178,7 +178,7 @@ class Transaction:
 
     def _looked_up(self, rows: DataFrame, schema: RelationSchema, wanted: pa.Table) -> pa.Table:
         key = list(schema.key)
-        keys = self.database.runtime.spark.createDataFrame(for_spark(wanted.select(key)))
+        keys = local_frame(self.database.runtime.spark, wanted.select(key))
         names = [*schema.names, VNODE]
         found = rows.select(*names).join(F.broadcast(keys), on=key, how="left_semi").select(*names).toArrow()
         return shape(found.append_column(OP, pa.array([1] * found.num_rows, pa.int8())), schema).select(names)

@@ -36,9 +36,7 @@ def with_own_name(definition: str, new_name: str) -> str:
     cursor.accept("or", "replace")
     cursor.kind()
     cursor.if_not_exists()
-    cursor.object_name()
-    last = cursor.tokens[cursor.index - 1]
-    return definition[: last.start] + spelled(new_name) + definition[last.end + 1 :]
+    return _with_next_name(cursor, new_name)
 
 
 def with_into_named(definition: str, new_name: str) -> str:
@@ -48,9 +46,14 @@ def with_into_named(definition: str, new_name: str) -> str:
     cursor.if_not_exists()
     cursor.object_name()
     cursor.expect("into")
+    return _with_next_name(cursor, new_name)
+
+
+def _with_next_name(cursor: Cursor, new_name: str) -> str:
+    """The cursor's text with the last part of the name that comes next replaced."""
     cursor.object_name()
     last = cursor.tokens[cursor.index - 1]
-    return definition[: last.start] + spelled(new_name) + definition[last.end + 1 :]
+    return cursor.text[: last.start] + spelled(new_name) + cursor.text[last.end + 1 :]
 
 
 def with_relation_named(definition: str, references: Iterable[exp.Table], new_name: str) -> str:

@@ -31,8 +31,8 @@ from seiche.storage.changes import (
     Changes,
     arrow_schema,
     consolidate,
-    for_spark,
     latest,
+    local_frame,
     spark_ddl,
     vnode_sql,
 )
@@ -64,13 +64,18 @@ class RelationReader:
     """Turns versions into frames."""
 
     def __init__(
-        self, spark: SparkSession, folder: DataFolder, segments: SegmentWriter, nearby_rows_max: int = 200_000
+        self,
+        spark: SparkSession,
+        folder: DataFolder,
+        segments: SegmentWriter,
+        bounds: KeyBounds,
+        nearby_rows_max: int,
     ) -> None:
         self._spark = spark
-        self._nearby_rows_max = nearby_rows_max
         self._folder = folder
         self._segments = segments
-        self._bounds = KeyBounds(folder, segments)
+        self._bounds = bounds
+        self._nearby_rows_max = nearby_rows_max
         self._lock = threading.Lock()
         self._bases: dict[RelationId, tuple[Base, RelationSchema, DataFrame]] = {}
 
@@ -136,7 +141,7 @@ class RelationReader:
             frame = frame.filter(condition) if condition else frame
             if not exact:
                 types = ", ".join(f"`{name}` {version.schema.column(name).type.spark}" for name in wanted.column_names)
-                keys = F.broadcast(self._spark.createDataFrame(for_spark(wanted), schema=types))
+                keys = F.broadcast(local_frame(self._spark, wanted, types))
                 frame = frame.join(keys, _same_key(version.schema, frame, keys, wanted), "left_semi")
             found.append(frame.toArrow().cast(shape))
         return pa.concat_tables(found) if found else shape.empty_table()
@@ -230,7 +235,7 @@ class RelationReader:
     def local(self, table: pa.Table, schema: RelationSchema) -> DataFrame:
         """Rows on the driver as a frame; `table` is shaped like a segment."""
         shaped = table.select(arrow_schema(schema).names).cast(arrow_schema(schema))
-        return self._spark.createDataFrame(for_spark(shaped), schema=spark_ddl(schema))
+        return local_frame(self._spark, shaped, spark_ddl(schema))
 
     # ------------------------------------------------------------------------------------------------
 

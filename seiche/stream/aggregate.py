@@ -40,7 +40,7 @@ from seiche.plan.fragments import Fragment
 from seiche.plan.state import COUNT, GroupState, group_state
 from seiche.plan.words import with_columns
 from seiche.query import to_arrow
-from seiche.storage.changes import Changes, consolidate, for_spark, vnode_sql
+from seiche.storage.changes import Changes, consolidate, local_frame, vnode_sql
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, restricted_sql
 from seiche.stream.merge import REDO, Parts, can_merge, merge, parts_sql
 from seiche.stream.predicates import lookup_condition
@@ -76,7 +76,7 @@ def step_by_keys(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, sma
     keys = reads.scope.sql(f"SELECT DISTINCT {_list(operator.key_names)} FROM ({changes})")
     table = runtime.collect(keys) if small else None
     if table is not None:
-        wanted = runtime.spark.createDataFrame(for_spark(table))
+        wanted = local_frame(runtime.spark, table)
         return _evaluate_keys(operator, fragment, runtime, reads, wanted, few=True) if table.num_rows else None
     keys = keys.persist()
     try:
@@ -216,7 +216,7 @@ def _redo(operator: _Groups, runtime: Runtime, reads: EpochReads, rows: pa.Table
         return rows
     kept = shape(rows.filter(pc.invert(rows[REDO])), operator.schema)
     keys = doubtful.select(list(operator.schema.key)).rename_columns(operator.key_names)
-    wanted = reads.scope.view(runtime.spark.createDataFrame(for_spark(keys)))
+    wanted = reads.scope.view(local_frame(runtime.spark, keys))
     query = restricted_sql(_input(operator.aggregate), reads, reads.after, operator.key_names, wanted, broadcast=True)
     evaluated = reads.scope.sql(operator.evaluate_sql(query)).toArrow()
     return consolidate(pa.concat_tables([kept, shape(evaluated, operator.schema)]), operator.schema.columns)
@@ -272,7 +272,7 @@ class _Groups:
         with runtime.scope() as scope:
             fields = [*self.aggregate.keys, *(Field(each.name, each.type) for each in self.state.columns)]
             types = ", ".join([*(f"`{each.name}` {each.type.spark}" for each in fields), "`_at` bigint"])
-            rows = scope.view(runtime.spark.createDataFrame(for_spark(numbered), schema=types))
+            rows = scope.view(local_frame(runtime.spark, numbered, types))
             query = f"SELECT `_at`, {', '.join(self._items())} FROM ({_with(rows, self.state.results)})"
             found = to_arrow(scope.sql(query))
         return found.sort_by("_at").drop_columns(["_at"])

@@ -22,7 +22,7 @@ from sqlglot import exp
 from seiche.model import OP
 from seiche.plan.algebra import Keyed, Plan, Scan, Select, UnionAll, field_of, input_index, scans
 from seiche.plan.fragments import Fragment
-from seiche.storage.changes import Changes, for_spark, spark_ddl
+from seiche.storage.changes import Changes, local_frame, spark_ddl
 from seiche.stream import near, near_join
 from seiche.stream.linear import changes_sql, exact_sql, index_scan, near_restricted_sql, restricted_sql, with_vnode
 from seiche.stream.predicates import Lookup, key_predicate
@@ -72,7 +72,7 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
             return None
         known = not any(column.null_count for column in table.columns)
         asked = near_join.Wanted(table, _total(plan, reads)) if known else None
-        view = reads.scope.view(runtime.spark.createDataFrame(for_spark(table)))
+        view = reads.scope.view(local_frame(runtime.spark, table))
         return _emit(fragment, runtime, reads, _Wanted(view, table, asked), small=True)
     frame = frame.persist()
     try:
@@ -107,10 +107,14 @@ def _mentioned(plan: Keyed, reads: EpochReads) -> pa.Table | None:
         if rows is None:
             return None
         parts.append(rows.select(names).rename_columns([f"k{number}" for number in range(len(keys))]))
+    return _told_apart(parts)
+
+
+def _told_apart(parts: Sequence[pa.Table]) -> pa.Table | None:
+    """The different rows of all parts; None where these are not alike, or none is there."""
     if not parts or any(each.schema != parts[0].schema for each in parts):
         return None
-    names = parts[0].column_names
-    return pa.concat_tables(parts).group_by(names, use_threads=False).aggregate([])
+    return pa.concat_tables(parts).group_by(parts[0].column_names, use_threads=False).aggregate([])
 
 
 def _total(plan: Keyed, reads: EpochReads) -> int | None:
@@ -146,9 +150,7 @@ def _found(plan: Keyed, runtime: Runtime, reads: EpochReads) -> pa.Table | None:
         if part is None:
             return None
         parts.append(part.cast(pa.schema([each.with_nullable(True) for each in part.schema])))
-    if not parts or any(each.schema != parts[0].schema for each in parts):
-        return None
-    return pa.concat_tables(parts).group_by(parts[0].column_names, use_threads=False).aggregate([])
+    return _told_apart(parts)
 
 
 def _scanned(source: Plan, keys: Sequence[str]) -> tuple[Scan, list[str], tuple[exp.Expr, ...]] | None:
@@ -232,8 +234,7 @@ def _stored(fragment: Fragment, plan: Keyed, wanted: _Wanted | None, reads: Epoc
     if broadcast and wanted.near is not None:
         rows = near_join.stored(Scan(fragment.relation, fragment.schema), plan.partition, wanted.near, reads)
         if rows is not None:
-            held = for_spark(rows.drop_columns([OP]))
-            frame = reads.runtime.spark.createDataFrame(held, schema=spark_ddl(fragment.schema, ()))
+            frame = local_frame(reads.runtime.spark, rows.drop_columns([OP]), spark_ddl(fragment.schema, ()))
             return f"SELECT {names}, cast(-1 as tinyint) AS `{OP}` FROM {reads.scope.view(frame)} s"
     lookup = _conditions(wanted, [(name, field_of(plan, name).type) for name in plan.partition])
     stored = reads.weighted(fragment.relation, reads.before, lookup.sql if lookup else None)

@@ -29,7 +29,7 @@ from sqlglot import exp
 from seiche.model import OP, Epoch
 from seiche.plan.algebra import Scan, Select, field_of, input_index
 from seiche.query import to_arrow
-from seiche.storage.changes import for_spark
+from seiche.storage.changes import local_frame
 from seiche.stream.joined_row import flat, flat_name, inputs_of, needed
 from seiche.stream.near import filtered
 from seiche.stream.runtime import EpochReads
@@ -70,16 +70,14 @@ def joined(plan: Select, reads: EpochReads) -> pa.Table | None:
         route = _route(plan, index, reads) if changes.table is not None else None
         if route is None:
             return None
-        walks.append((index, route))
+        walks.append((index, changes.table, route))
     terms = []
-    for index, route in walks:
-        changes = reads.changed(_scan(plan, index).relation)
-        assert changes is not None and changes.table is not None
+    for index, rows, route in walks:
 
         def epoch_of(other: int, changed: int = index) -> Epoch:
             return reads.after if other < changed else reads.before
 
-        term = _Walk(plan, index, reads, epoch_of).along(changes.table, route)
+        term = _Walk(plan, index, reads, epoch_of).along(rows, route)
         if term is None:
             return None
         terms.append(term)
@@ -171,7 +169,7 @@ def frame_of(rows: pa.Table, plan: Select, spark: SparkSession) -> DataFrame:
         types |= {flat_name(index, name): schema.column(name).type.spark for name in names}
     types[OP] = "tinyint"
     ddl = ", ".join(f"`{name}` {types[name]}" for name in rows.column_names)
-    return spark.createDataFrame(for_spark(rows), schema=ddl)
+    return local_frame(spark, rows, ddl)
 
 
 def _scan(plan: Select, index: int) -> Scan:

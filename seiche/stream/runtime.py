@@ -16,9 +16,9 @@ from seiche.metrics import EngineMetrics
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment, physical_ms
 from seiche.plan.algebra import Plan, Scan, TemporalFilter, temporal_filters
 from seiche.plan.choice import USUAL_ONLY, Costs
-from seiche.query import Scope, is_local, local_rows, open_scope, to_arrow, to_arrow_within_limits
+from seiche.query import Scope, is_local, is_too_large, local_rows, open_scope, to_arrow, to_arrow_within_limits
 from seiche.storage.among import can_list
-from seiche.storage.changes import Changes, arrow_schema, consolidate, for_spark, spark_ddl, vnode_sql
+from seiche.storage.changes import Changes, arrow_schema, consolidate, local_frame, spark_ddl, vnode_sql
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion, Versions
@@ -196,8 +196,7 @@ class Runtime:
         if not segments or rows > self.limits.inline_rows_max:
             return self.written(relation, schema, segments)
         # They turned out to be few: as one whole segment they cost the next readers less.
-        table = for_spark(self.writer.read_bare(segments, schema))
-        frame = self.spark.createDataFrame(table, schema=spark_ddl(schema, ()))
+        frame = local_frame(self.spark, self.writer.read_bare(segments, schema), spark_ddl(schema, ()))
         table = to_arrow(
             frame.selectExpr("*", f"{vnode_sql(schema.key)} AS `{VNODE}`", f"cast(1 as tinyint) AS `{OP}`")
         )
@@ -355,8 +354,8 @@ class EpochReads:
 
         try:
             found = self.runtime.reader.having(version, columns, values, condition_of)
-        except Exception as error:  # Spark tells the size only by failing the job
-            if "spark.driver.maxResultSize" in str(error):
+        except Exception as error:
+            if is_too_large(error):
                 return None
             raise
         if found.nbytes > self.runtime.limits.inline_bytes_max:

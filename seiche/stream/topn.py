@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from seiche.model import OP, VNODE, RelationSchema
 from seiche.plan.algebra import TopN
 from seiche.plan.fragments import Fragment
-from seiche.storage.changes import Changes, for_spark, normalised, spark_ddl, vnode_sql
+from seiche.storage.changes import Changes, local_frame, normalised, spark_ddl, vnode_sql
 from seiche.stream.linear import changes_sql, exact_sql, with_vnode
 from seiche.stream.runtime import EpochReads, Runtime
 
@@ -98,7 +98,7 @@ def _near_candidates(
     rows = pa.table([*(net[name] for name in schema.names), *counts], names=[*schema.names, "_was", "_is"])
     rows = rows.filter(pc.or_(*counts))
     types = f"{spark_ddl(schema, ())}, `_was` boolean, `_is` boolean"
-    view = reads.scope.view(runtime.spark.createDataFrame(for_spark(rows), schema=types))
+    view = reads.scope.view(local_frame(runtime.spark, rows, types))
     names, vnode = _list(schema.names), f"{vnode_sql(schema.key)} AS `{VNODE}`"
     return runtime.collect(
         reads.scope.sql(f"SELECT {names}, {vnode}, `_was`, `_is` FROM {view} ORDER BY {_order(plan)}")

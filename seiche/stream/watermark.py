@@ -24,7 +24,7 @@ from seiche.plan.marks import ID, VALUE, literal, reach
 from seiche.query import to_arrow
 from seiche.sql.bind import BoundExpression
 from seiche.sql.literals import MICROS_PER_DAY
-from seiche.storage.changes import Changes, for_spark
+from seiche.storage.changes import Changes, local_frame
 from seiche.stream.marks import numbers
 from seiche.stream.rowids import vnodes_of
 from seiche.stream.runtime import Runtime
@@ -69,7 +69,7 @@ class Watermark:
             values = numbers(rows[followed.column.name]) - followed.low
         else:
             with runtime.scope() as scope:
-                view = scope.view(runtime.spark.createDataFrame(for_spark(rows)))
+                view = scope.view(local_frame(runtime.spark, rows))
                 values = numbers(to_arrow(scope.sql(f"SELECT {self._sql} AS w FROM {view}"))["w"])
         return int(values.max()) if len(values) else None
 

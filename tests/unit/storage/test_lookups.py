@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from seiche.model import VNODE, Base, DataFile, Epoch, Segment
+from seiche.storage.bounds import KeyBounds
 from seiche.storage.files import DataFolder
 from seiche.storage.lookups import Lookups
 from seiche.storage.relation import RelationReader
@@ -24,7 +25,9 @@ class Harbour:
     def __init__(self, folder: Path) -> None:
         self.folder = DataFolder(str(folder))
         self.writer = SegmentWriter(self.folder, SegmentCache(1 << 20))
-        self.lookups = Lookups(RelationReader(NO_SPARK, self.folder, self.writer))
+        self.lookups = Lookups(
+            RelationReader(NO_SPARK, self.folder, self.writer, KeyBounds(self.folder, self.writer), 200_000)
+        )
         self.base = self.based(5, (1, "Ada", 1), (2, "Bea", 1), (3, "Cyd", 1))
 
     def based(self, epoch: int, *rows: tuple[Any, ...]) -> Base:
