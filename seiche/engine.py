@@ -39,6 +39,7 @@ from seiche.session.database import Database, maintenance_policy, relation_schem
 from seiche.session.observed import Observer
 from seiche.session.result import Result
 from seiche.session.run import Session
+from seiche.session.table_of_query import drop_unfinished
 from seiche.sql.failures import spark_gone
 from seiche.storage.base import IcebergBases
 from seiche.storage.bounds import KeyBounds
@@ -224,6 +225,7 @@ class Engine:
         database.deliveries.start(state.progress)
         self._undo.append(database.deliveries.stop)
         database.resume(state)
+        drop_unfinished(database)
         database.maintenance.note(RelationId(each) for each in database.runtime.versions.relations())
 
     def _start_paused(self) -> None:
