@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, SerializationFailure, UndefinedColumn, nearest
@@ -24,6 +25,7 @@ from seiche.session.transaction import Transaction, too_large
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import (
+    Beside,
     BoundQuery,
     BoundRelation,
     OutputColumn,
@@ -149,14 +151,9 @@ class Dml:
                 bind_insert(target, statement.columns or None, query, self._names, self._settings)
                 returning = self._returning(statement.returning, target, None)
             case ast.Update():
-                assignments = [(each.column, each.value.tree) for each in statement.assignments]
-                where = statement.where.tree if statement.where is not None else None
-                bind_update(target, statement.alias, assignments, where, self._names, self._settings)
-                returning = self._returning(statement.returning, target, statement.alias)
+                _, returning = self._bound_update(statement, table)
             case ast.Delete():
-                where = statement.where.tree if statement.where is not None else None
-                bind_delete(target, statement.alias, where, self._names, self._settings)
-                returning = self._returning(statement.returning, target, statement.alias)
+                _, returning = self._bound_delete(statement, table)
         return None if returning is None else returning.columns
 
     def insert_table(self, table: CatalogObject, rows: pa.Table) -> int:
@@ -207,11 +204,7 @@ class Dml:
     def update(self, statement: ast.Update) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
         table = self.table(statement.table)
         self._refuse_append_only(table, "UPDATE")
-        target = self._target(table)
-        returning = self._returning(statement.returning, target, statement.alias)
-        assignments = tuple((each.column, each.value.tree) for each in statement.assignments)
-        where = statement.where.tree if statement.where is not None else None
-        bound = bind_update(target, statement.alias, assignments, where, self._names, self._settings)
+        bound, returning = self._bound_update(statement, table)
         if self._transaction is not None:
             written = self._transaction.update(table, bound, self._now_ms)
             return written.rows, self._returned(returning, table, written, sign=1)
@@ -222,10 +215,7 @@ class Dml:
     def delete(self, statement: ast.Delete) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
         table = self.table(statement.table)
         self._refuse_append_only(table, "DELETE")
-        target = self._target(table)
-        returning = self._returning(statement.returning, target, statement.alias)
-        where = statement.where.tree if statement.where is not None else None
-        bound = bind_delete(target, statement.alias, where, self._names, self._settings)
+        bound, returning = self._bound_delete(statement, table)
         if self._transaction is not None:
             written = self._transaction.delete(table, bound, self._now_ms)
             return written.rows, self._returned(returning, table, written, sign=-1)
@@ -238,13 +228,40 @@ class Dml:
     def _target(self, table: CatalogObject) -> BoundRelation:
         return BoundRelation(table.id, table.name, _shape(table).columns, None, f"r{table.id}")
 
+    def _bound_update(self, statement: ast.Update, table: CatalogObject) -> tuple[BoundQuery, BoundQuery | None]:
+        """The rows to change, and what RETURNING makes of them."""
+        target = self._target(table)
+        returning = self._returning(statement.returning, target, statement.alias, statement.others)
+        assignments = tuple((each.column, each.value.tree) for each in statement.assignments)
+        where = statement.where.tree if statement.where is not None else None
+        beside = _beside(table, statement.others)
+        return bind_update(target, statement.alias, assignments, where, self._names, self._settings, beside), returning
+
+    def _bound_delete(self, statement: ast.Delete, table: CatalogObject) -> tuple[BoundQuery, BoundQuery | None]:
+        target = self._target(table)
+        returning = self._returning(statement.returning, target, statement.alias, statement.others)
+        where = statement.where.tree if statement.where is not None else None
+        beside = _beside(table, statement.others)
+        return bind_delete(target, statement.alias, where, self._names, self._settings, beside), returning
+
     def _refuse_append_only(self, table: CatalogObject, verb: str) -> None:
         if _shape(table).append_only:
             raise FeatureNotSupported(
                 f'table "{table.name}" is append-only: {verb} is not allowed', hint="Rows of such a table never leave."
             )
 
-    def _returning(self, expressions: Sequence[Any], target: BoundRelation, alias: str | None) -> BoundQuery | None:
+    def _returning(
+        self,
+        expressions: Sequence[exp.Expr],
+        target: BoundRelation,
+        alias: str | None,
+        others: ast.SqlQuery | None = None,
+    ) -> BoundQuery | None:
+        if others is not None and any(isinstance(each, exp.Star) for each in expressions):
+            raise FeatureNotSupported(
+                "RETURNING has only the columns of the table that is written",
+                hint=f"Write {quote_name(alias or target.name)}.* instead of the star.",
+            )
         return bind_returning(expressions, target, alias, self._names, self._settings) if expressions else None
 
     def _returned(
@@ -328,6 +345,13 @@ _WORDS = {
 
 def _star() -> Any:
     return parse_query("SELECT * FROM given").tree
+
+
+def _beside(table: CatalogObject, others: ast.SqlQuery | None) -> Beside | None:
+    if others is None:
+        return None
+    assert isinstance(others.tree, exp.Select)
+    return Beside(others.tree, _shape(table).key)
 
 
 def _shape(table: CatalogObject) -> RelationSchema:

@@ -407,6 +407,7 @@ class Update:
     assignments: tuple[Assignment, ...]
     where: SqlExpression | None = None
     returning: tuple[exp.Expr, ...] = ()
+    others: SqlQuery | None = None  # FROM: everything of what it lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,6 +417,7 @@ class Delete:
     where: SqlExpression | None = None
     returning: tuple[exp.Expr, ...] = ()
     truncating: bool = False  # written as TRUNCATE
+    others: SqlQuery | None = None  # USING: everything of what it lists
 
 
 # --- the database and the session --------------------------------------------------------------------

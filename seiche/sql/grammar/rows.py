@@ -13,6 +13,9 @@ from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.statements import Assignment, Delete, Insert, Select, SqlExpression, SqlQuery, Statement, Update
 from seiche.sql.tokens import source_of
 
+# What may follow FROM in a query, and may not in UPDATE and DELETE.
+_AFTER_FROM = ("group", "having", "windows", "order", "limit", "offset", "fetch", "locks", "qualify")
+
 
 def select(cursor: Cursor, prefix: Sequence[Token] = ()) -> Select:
     return Select(cursor.query(cursor.rest(), prefix))
@@ -91,9 +94,19 @@ def update(cursor: Cursor) -> Update:
                 detail="An UPDATE cannot have multiple assignments to the same column.",
             )
         seen.add(assignment.column)
-    if cursor.sees("from"):
-        raise cursor.unsupported("UPDATE ... FROM", hint="Use a subquery in SET or WHERE.")
-    return Update(table, alias, tuple(assignments), _where(cursor), _returning(cursor))
+    others = _others(cursor, "from")
+    return Update(table, alias, tuple(assignments), _where(cursor), _returning(cursor), others)
+
+
+def _others(cursor: Cursor, word: str) -> SqlQuery | None:
+    """The relations beside the target, as a query for all of their columns."""
+    if not cursor.accept(word):
+        return None
+    prefix = [Token(TokenType.SELECT, "SELECT"), Token(TokenType.STAR, "*"), Token(TokenType.FROM, "FROM")]
+    tree, source = cursor.take(cursor.region(cursor.at_word("where", "returning")), None, prefix)
+    if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in _AFTER_FROM):
+        raise cursor.error()
+    return SqlQuery(tree, f"SELECT * FROM {source}")
 
 
 def _assignment(cursor: Cursor) -> list[Assignment]:
@@ -173,9 +186,8 @@ def delete(cursor: Cursor) -> Delete:
     cursor.accept("only")
     table = cursor.object_name()
     alias = _alias(cursor, "using")
-    if cursor.sees("using"):
-        raise cursor.unsupported("DELETE ... USING", hint="Use a subquery in WHERE.")
-    return Delete(table, alias, _where(cursor), _returning(cursor))
+    others = _others(cursor, "using")
+    return Delete(table, alias, _where(cursor), _returning(cursor), others=others)
 
 
 def truncate(cursor: Cursor) -> Delete:

@@ -25,6 +25,7 @@ from seiche.errors import (
 )
 from seiche.model import Column
 from seiche.sql.bind import (
+    Beside,
     BoundQuery,
     BoundRelation,
     Settings,
@@ -75,6 +76,12 @@ class Harbour:
 
 def parsed(text: str) -> exp.Expr:
     return sqlglot.parse_one(text, dialect=Seiche)
+
+
+def selected(text: str) -> exp.Select:
+    tree = parsed(text)
+    assert isinstance(tree, exp.Select)
+    return tree
 
 
 def expression(text: str) -> exp.Expr:
@@ -390,6 +397,42 @@ def test_delete_selects_all_columns_of_the_rows_that_match() -> None:
     query = bind_delete(SHIPS, None, expression("tons > (SELECT avg(id) FROM berths)"), Harbour(), Settings(now_ms=0))
     assert names(query) == [column.name for column in SHIPS.columns]
     assert query.relations == {7, 8}
+
+
+def test_update_from_changes_a_row_once_however_many_rows_it_meets() -> None:
+    beside = Beside(selected("SELECT * FROM berths b LEFT JOIN ships s ON s.id = b.ship"), ("_row_id",))
+    assignments = [("name", expression("b.quay"))]
+    where = expression("b.ship = ships.id")
+    query = bind_update(SHIPS, None, assignments, where, Harbour(), Settings(now_ms=0), beside)
+    assert names(query) == [p + c.name for p in ("old_", "new_") for c in SHIPS.columns]
+    assert "`b`.`quay` AS `new_name`" in query.sql
+    assert "FROM `r8` AS `b` LEFT JOIN `r7` AS `s` ON (`s`.`id` = `b`.`ship`) CROSS JOIN `r7` AS `ships`" in query.sql
+    assert "PARTITION BY `all_rows`.`old__row_id` ORDER BY `all_rows`.`new_name`" in query.sql
+    assert query.relations == {7, 8}
+
+
+def test_delete_using_takes_a_row_once_however_many_rows_it_meets() -> None:
+    beside = Beside(selected("SELECT * FROM berths, ships AS other"), ("id",))
+    query = bind_delete(SHIPS, "s", expression("s.id = ship"), Harbour(), Settings(now_ms=0), beside)
+    assert names(query) == [column.name for column in SHIPS.columns]
+    assert "PARTITION BY `all_rows`.`id`" in query.sql
+    assert query.relations == {7, 8}
+
+
+@pytest.mark.parametrize(
+    ("others", "where", "kind", "message"),
+    [
+        ("SELECT * FROM ships", "true", DuplicateAlias, 'table name "ships" specified more than once'),
+        ("SELECT * FROM berths", "id = 1", AmbiguousColumn, 'column reference "id" is ambiguous'),
+        ("SELECT * FROM berths b JOIN berths c ON c.ship = ships.id", "true", UndefinedTable, '"ships"'),
+    ],
+)
+def test_delete_using_refuses_what_postgres_refuses(
+    others: str, where: str, kind: type[SeicheError], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        beside = Beside(selected(others), ("id",))
+        bind_delete(SHIPS, None, expression(where), Harbour(), Settings(now_ms=0), beside)
 
 
 def test_returning_reads_the_written_rows() -> None:
