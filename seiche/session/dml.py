@@ -20,7 +20,7 @@ from seiche.errors import DatatypeMismatch, FeatureNotSupported, SerializationFa
 from seiche.model import OP, VNODE, Column, JobId, RelationId, RelationSchema
 from seiche.query import adopt, estimated_bytes, open_scope, render, select, typed
 from seiche.session.database import Database
-from seiche.session.names import CatalogNames
+from seiche.session.names import CatalogNames, refuse_of_others
 from seiche.session.transaction import Transaction, too_large
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
@@ -78,9 +78,10 @@ class Dml:
         self._check = check
 
     def table(self, name: ast.ObjectName) -> CatalogObject:
-        return self._database.catalog.find(
-            name.parts, search_path=self._variables.search_path, kinds=(ObjectKind.TABLE,)
-        )
+        path = self._variables.search_path
+        found = self._database.catalog.find(name.parts, search_path=path, kinds=(ObjectKind.TABLE,))
+        refuse_of_others(found, path)
+        return found
 
     def insert(self, statement: ast.Insert) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
         table = self.table(statement.table)

@@ -8,6 +8,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.catalog.parallelism import given
+from seiche.catalog.temporary import ALIAS as TEMPORARY
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import InvalidDefinition, UndefinedColumn, nearest
@@ -31,7 +32,7 @@ class TableDefinitions:
 
     def create_table(self, statement: ast.CreateTable, text: str) -> str | None:
         """Creates a table; a notice when it was there already."""
-        name, schema = self._definitions.place(statement.name)
+        name, schema = self._place(statement)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
         columns, relation = _table_shape(statement)
@@ -66,7 +67,7 @@ class TableDefinitions:
         self, statement: ast.CreateTableAs, columns: tuple[OutputColumn, ...]
     ) -> ast.CreateTable | None:
         """The CREATE TABLE that CREATE TABLE AS begins with; None when the table exists and may."""
-        name, schema = self._definitions.place(statement.name)
+        name, schema = self._place(statement)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return None
         names = (*statement.columns, *(column.name for column in columns[len(statement.columns) :]))
@@ -84,7 +85,13 @@ class TableDefinitions:
             append_only=statement.append_only,
             on_conflict=statement.on_conflict,
             options=statement.options,
+            temporary=statement.temporary,
         )
+
+    def _place(self, statement: ast.CreateTable | ast.CreateTableAs) -> tuple[str, str]:
+        if statement.temporary or statement.name.schema == TEMPORARY:
+            return self._definitions.temporary_place(statement.name)
+        return self._definitions.place(statement.name)
 
     def _adding_table(self, table: CatalogObject, inner: list[CatalogObject]) -> CatalogCommand:
         database = self._database

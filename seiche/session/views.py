@@ -63,7 +63,7 @@ class ViewDefinitions:
         shown = _named(statement.columns, bound.columns, twice=True)
         columns = tuple(Column(name_, column.type) for name_, column in zip(shown, bound.columns, strict=True))
         view = self._definitions.new_object(
-            ObjectKind.VIEW, schema, name, text, columns, None, {"search_path": list(self._variables.search_path)}
+            ObjectKind.VIEW, schema, name, text, columns, None, {"search_path": list(self._variables.lasting_path)}
         )
         view = replace(view, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
         if statement.or_replace and existing is not None:
@@ -216,7 +216,7 @@ class ViewDefinitions:
         kind = ObjectKind.SINK if isinstance(statement, ast.CreateSink) else ObjectKind.MATERIALIZED_VIEW
         properties = {
             "options": dict(statement.options),
-            "search_path": list(self._variables.search_path),
+            "search_path": list(self._variables.lasting_path),
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
             **given(kind, self._variables.get),

@@ -146,6 +146,7 @@ class CreateTable:
     on_conflict: ConflictRule | None = None
     options: Options = ()
     version_columns: tuple[str, ...] = ()  # a row that is older by them does not replace another
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,7 @@ class CreateTableAs:
     append_only: bool = False
     on_conflict: ConflictRule | None = None
     options: Options = ()
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -641,9 +643,10 @@ class Deallocate:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """`everything` is DISCARD ALL; the others have nothing to discard."""
+    """`everything` is DISCARD ALL, `temporary` DISCARD TEMP; the others have nothing to discard."""
 
     everything: bool
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

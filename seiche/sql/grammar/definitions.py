@@ -78,7 +78,11 @@ def create(cursor: Cursor) -> Statement:
             return create_sink(cursor)
         case "unique" if cursor.word(1) == "index":
             raise cursor.unsupported("UNIQUE INDEX", hint="Declare a PRIMARY KEY on the table.")
-        case "temp" | "temporary" | "unlogged" as word:
+        case "local" | "global" | "temp" | "temporary" if cursor.accept_temporary():
+            if not cursor.accept("table"):
+                raise cursor.unsupported(f"CREATE TEMPORARY {cursor.word().upper()}")
+            return create_table(cursor, temporary=True)
+        case "unlogged" as word:
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case (
             "source" | "connection" | "secret" | "type"

@@ -14,6 +14,7 @@ from seiche.errors import (
     FeatureNotSupported,
     GroupingError,
     InvalidDefinition,
+    InvalidParameter,
     InvalidText,
     NumericOutOfRange,
     SeicheError,
@@ -272,6 +273,9 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
     ("SELECT id + true FROM ships", UndefinedFunction, "operator does not exist: integer + boolean"),
     ("SELECT id = name FROM ships", UndefinedFunction, "operator does not exist: integer = character varying"),
     ("SELECT * FROM ships WHERE id", DatatypeMismatch, "argument of WHERE must be type boolean, not type integer"),
+    ("SELECT 1 LIMIT '1'::jsonb", DatatypeMismatch, "argument of LIMIT must be type bigint, not type jsonb"),
+    ("SELECT 1 OFFSET true", DatatypeMismatch, "argument of OFFSET must be type bigint, not type boolean"),
+    ("SELECT regexp_count(name, 'a', 1, 'g') FROM ships", InvalidParameter, 'does not support the "global" option'),
     ("SELECT * FROM ships WHERE id AND true", DatatypeMismatch, "argument of AND must be type boolean"),
     (
         "SELECT id FROM ships UNION SELECT name FROM ships",
@@ -430,8 +434,8 @@ def test_delete_using_takes_a_row_once_however_many_rows_it_meets() -> None:
 def test_delete_using_refuses_what_postgres_refuses(
     others: str, where: str, kind: type[SeicheError], message: str
 ) -> None:
+    beside = Beside(selected(others), ("id",))
     with pytest.raises(kind, match=message):
-        beside = Beside(selected(others), ("id",))
         bind_delete(SHIPS, None, expression(where), Harbour(), Settings(now_ms=0), beside)
 
 

@@ -102,6 +102,11 @@ DEFINITIONS: dict[str, Statement] = {
     "CREATE TABLE t (a int) ON CONFLICT OVERWRITE": CreateTable(
         name("t"), (ColumnDef("a", types.INTEGER),), on_conflict=ConflictRule.OVERWRITE
     ),
+    "CREATE TEMPORARY TABLE t (a int)": CreateTable(name("t"), (ColumnDef("a", types.INTEGER),), temporary=True),
+    "CREATE LOCAL TEMP TABLE t (a int) ON COMMIT PRESERVE ROWS": CreateTable(
+        name("t"), (ColumnDef("a", types.INTEGER),), temporary=True
+    ),
+    "CREATE TEMP TABLE t AS SELECT 1 AS a": CreateTableAs(name("t"), (), parse_query("SELECT 1 AS a"), temporary=True),
     "CREATE TABLE t (a int) ON CONFLICT DO UPDATE IF NOT NULL": CreateTable(
         name("t"), (ColumnDef("a", types.INTEGER),), on_conflict=ConflictRule.UPDATE_IF_NOT_NULL
     ),
@@ -664,7 +669,8 @@ def test_a_likely_slip_gets_a_hint(text: str, hint: str) -> None:
     ("text", "message"),
     [
         ("CREATE SOURCE s WITH (connector = 'kafka')", "CREATE SOURCE is not supported"),
-        ("CREATE TEMPORARY TABLE t (a int)", "CREATE TEMPORARY is not supported"),
+        ("CREATE TEMPORARY VIEW v AS SELECT 1", "CREATE TEMPORARY VIEW is not supported"),
+        ("CREATE TEMP TABLE t (a int) ON COMMIT DROP", "ON COMMIT of anything but PRESERVE ROWS is not supported"),
         ("CREATE UNIQUE INDEX i ON t (a)", "UNIQUE INDEX is not supported"),
         ("CREATE TABLE t (a int UNIQUE)", "UNIQUE on a column is not supported"),
         ("CREATE TABLE t (a int, CHECK (a > 0))", "CHECK constraint is not supported"),
