@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import given
 from seiche.catalog.temporary import ALIAS as TEMPORARY
 from seiche.epoch.barrier import Barrier
@@ -35,6 +36,14 @@ class TableDefinitions:
         name, schema = self._place(statement)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
+        self.create_new(statement, text)
+        return None
+
+    def create_new(
+        self, statement: ast.CreateTable, text: str, status: ObjectStatus = ObjectStatus.CREATED
+    ) -> CatalogObject:
+        """Creates a table whose name must be free."""
+        name, schema = self._place(statement)
         columns, relation = _table_shape(statement)
         self._check_table_expressions(statement, columns)
         properties: dict[str, Any] = {"options": dict(statement.options)}
@@ -51,10 +60,11 @@ class TableDefinitions:
         if statement.watermarks:
             (properties[watermarks.RELATION],) = self._database.store.allocate_ids(1)
         table = self._definitions.new_object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
+        table = replace(table, status=status)
         if statement.watermarks:
             inner.append(watermarks.kept_in(table, properties[watermarks.RELATION]))
         self._definitions.run(self._adding_table(table, inner))
-        return None
+        return table
 
     def explain(self, statement: ast.CreateTable) -> Node:
         """What a table of any name would store."""
