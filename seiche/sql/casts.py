@@ -472,7 +472,9 @@ def to_text(node: exp.Expr, settings: Settings) -> exp.Expr:
             return call(VARCHAR, "concat", text("\\x"), call(VARCHAR, "lower", call(VARCHAR, "hex", node)))
         case Kind.TIME:
             moment = spark_cast(call(TIMESTAMPTZ, "timestamp_micros", node), TIMESTAMP)
-            return call(VARCHAR, "substr", spark_cast(moment, VARCHAR), integer(12))
+            return call(VARCHAR, "substr", _moment_text(moment), integer(12))
+        case Kind.TIMESTAMP:
+            return _moment_text(node)
         case Kind.TIMESTAMPTZ:
             return _timestamptz_text(node, settings)
         case Kind.INTERVAL:
@@ -581,16 +583,22 @@ def _float_text(node: exp.Expr, type_: SqlType) -> exp.Expr:
     )
 
 
+def _moment_text(node: exp.Expr) -> exp.Expr:
+    """A timestamp's text, with a fraction of three or six digits, as RisingWave has it."""
+    longer = call(VARCHAR, "regexp_replace", spark_cast(node, VARCHAR), text(r"(\.\d+)$"), text("$1000000"))
+    return call(VARCHAR, "regexp_replace", longer, text(r"(\.\d{3})0*$|(\.\d{6})0*$"), text("$1$2"))
+
+
 def _timestamptz_text(node: exp.Expr, settings: Settings) -> exp.Expr:
     if settings.timezone == "UTC":
-        return call(VARCHAR, "concat", spark_cast(spark_cast(node, TIMESTAMP), VARCHAR), text("+00:00"))
+        return call(VARCHAR, "concat", _moment_text(spark_cast(node, TIMESTAMP)), text("+00:00"))
     local = local_time(node, text(settings.timezone))
     shift = binary(exp.Sub, BIGINT, micros_of(local.copy()), micros_of(node.copy()))
     minutes = call(BIGINT, "abs", binary(exp.IntDiv, BIGINT, shift, bigint(60_000_000)))
     sign = case(VARCHAR, [(comparison(exp.LT, shift.copy(), bigint(0)), text("-"))], text("+"))
     hours = _two_digits(binary(exp.IntDiv, BIGINT, minutes, bigint(60)))
     rest = _two_digits(binary(exp.Mod, BIGINT, minutes.copy(), bigint(60)))
-    return call(VARCHAR, "concat", spark_cast(local, VARCHAR), sign, hours, text(":"), rest)
+    return call(VARCHAR, "concat", _moment_text(local), sign, hours, text(":"), rest)
 
 
 def _two_digits(node: exp.Expr) -> exp.Expr:
