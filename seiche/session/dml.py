@@ -241,14 +241,14 @@ class Dml:
         returning = self._returning(statement.returning, target, statement.alias, statement.others)
         assignments = tuple((each.column, each.value.tree) for each in statement.assignments)
         where = statement.where.tree if statement.where is not None else None
-        beside = _beside(table, statement.others)
+        beside = _beside(table, statement)
         return bind_update(target, statement.alias, assignments, where, self._names, self._settings, beside), returning
 
     def _bound_delete(self, statement: ast.Delete, table: CatalogObject) -> tuple[BoundQuery, BoundQuery | None]:
         target = self._target(table)
         returning = self._returning(statement.returning, target, statement.alias, statement.others)
         where = statement.where.tree if statement.where is not None else None
-        beside = _beside(table, statement.others)
+        beside = _beside(table, statement)
         return bind_delete(target, statement.alias, where, self._names, self._settings, beside), returning
 
     def _refuse_append_only(self, table: CatalogObject, verb: str) -> None:
@@ -354,11 +354,10 @@ def _star() -> Any:
     return parse_query("SELECT * FROM given").tree
 
 
-def _beside(table: CatalogObject, others: ast.SqlQuery | None) -> Beside | None:
-    if others is None:
-        return None
-    assert isinstance(others.tree, exp.Select)
-    return Beside(others.tree, _shape(table).key)
+def _beside(table: CatalogObject, statement: ast.Update | ast.Delete) -> Beside:
+    others = statement.others.tree if statement.others is not None else None
+    assert others is None or isinstance(others, exp.Select)
+    return Beside(others, _shape(table).key, statement.common.tree if statement.common is not None else None)
 
 
 def _shape(table: CatalogObject) -> RelationSchema:

@@ -54,13 +54,17 @@ RETURNING_SOURCE = "returning_rows"
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The relations that an UPDATE or DELETE joins its target with, and the columns that tell the target's rows apart.
+    """What an UPDATE or DELETE names besides its target: relations that it joins, and the queries of its WITH.
 
-    A row of the target is written once, however many rows of the others it meets.
+    A row of the target is written once, however many rows of the others it meets; `key` tells its rows apart.
     """
 
-    others: exp.Select
+    others: exp.Select | None
     key: tuple[str, ...]
+    common: exp.Expr | None = None
+
+
+NOTHING_BESIDE = Beside(None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +154,11 @@ def bind_update(
     where: exp.Expr | None,
     names: Names,
     settings: Settings,
-    beside: Beside | None = None,
+    beside: Beside = NOTHING_BESIDE,
 ) -> BoundQuery:
     """Old and new values (`old_<name>`, `new_<name>`) of all the target's columns, for the rows that match."""
     binding = binding_of(names, settings)
-    scope, select = joined_scope(binding, target, alias, beside.others if beside is not None else None)
+    scope, select = joined_scope(binding, target, alias, beside.others, beside.common)
     _check_assignments(target, [name for name, _ in assignments])
     expressions = binding.expressions(scope, Clause.UPDATE)
     new: dict[str, exp.Expr] = {}
@@ -177,7 +181,7 @@ def bind_update(
     if where is not None:
         select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
     bound = Bound(select, outputs)
-    if beside is not None:
+    if beside.others is not None:
         choosing = [f"new_{name}" for name in new if by_name[name].type.is_hashable]
         bound = once_each(binding, bound, [f"old_{name}" for name in beside.key], choosing)
     return binding.finished(bound)
@@ -189,17 +193,17 @@ def bind_delete(
     where: exp.Expr | None,
     names: Names,
     settings: Settings,
-    beside: Beside | None = None,
+    beside: Beside = NOTHING_BESIDE,
 ) -> BoundQuery:
     """All columns of the rows to delete."""
     binding = binding_of(names, settings)
-    scope, select = joined_scope(binding, target, alias, beside.others if beside is not None else None)
+    scope, select = joined_scope(binding, target, alias, beside.others, beside.common)
     for name, node in _own(scope, target, alias).items():
         select.append("expressions", aliased(node.copy(), name))
     if where is not None:
         select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
     bound = Bound(select, [OutputColumn(c.name, c.name, c.type) for c in target.columns])
-    return binding.finished(bound if beside is None else once_each(binding, bound, beside.key, ()))
+    return binding.finished(bound if beside.others is None else once_each(binding, bound, beside.key, ()))
 
 
 def _own(scope: Scope, target: BoundRelation, alias: str | None) -> dict[str, exp.Expr]:

@@ -410,6 +410,7 @@ class Update:
     where: SqlExpression | None = None
     returning: tuple[exp.Expr, ...] = ()
     others: SqlQuery | None = None  # FROM: everything of what it lists
+    common: SqlQuery | None = None  # WITH: a query that has nothing but those before the statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +421,7 @@ class Delete:
     returning: tuple[exp.Expr, ...] = ()
     truncating: bool = False  # written as TRUNCATE
     others: SqlQuery | None = None  # USING: everything of what it lists
+    common: SqlQuery | None = None  # as in Update
 
 
 # --- the database and the session --------------------------------------------------------------------

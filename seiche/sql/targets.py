@@ -10,7 +10,7 @@ from sqlglot import exp
 from seiche.errors import FeatureNotSupported
 from seiche.model import Column
 from seiche.sql.binder import Clause
-from seiche.sql.binding import Binding
+from seiche.sql.binding import Binding, common_tables
 from seiche.sql.bound import Bound, BoundRelation, OutputColumn, aliased, derived_table, named_table
 from seiche.sql.casts import assign
 from seiche.sql.dialect import Seiche
@@ -41,17 +41,24 @@ def target_scope(binding: Binding, target: BoundRelation, alias: str | None) -> 
 
 
 def joined_scope(
-    binding: Binding, target: BoundRelation, alias: str | None, others: exp.Select | None
+    binding: Binding,
+    target: BoundRelation,
+    alias: str | None,
+    others: exp.Select | None,
+    common: exp.Expr | None = None,
 ) -> tuple[Scope, exp.Select]:
     """The columns of the target and of the relations beside it, and a query of their joined rows without columns yet.
 
     The target comes last: then an outer join among the others means what it says, and none of them sees the target.
     """
-    scope = Scope(binding.subquery({}))
+    if common is not None:
+        binding.query(common, None, {})  # whose mistakes are told even where nothing uses it
+    tables = common_tables(common, {}) if common is not None else {}
+    scope = Scope(binding.subquery(tables))
     select = exp.Select()
     if others is None:
         return scope, select.from_(_add_target(binding, target, alias, scope), copy=False)
-    bind_from(binding, others, select, scope, {})
+    bind_from(binding, others, select, scope, tables)
     select.append("joins", exp.Join(this=_add_target(binding, target, alias, scope), kind="CROSS"))
     return scope, select
 

@@ -439,6 +439,20 @@ def test_delete_using_refuses_what_postgres_refuses(
         bind_delete(SHIPS, None, expression(where), Harbour(), Settings(now_ms=0), beside)
 
 
+def test_queries_of_with_are_seen_in_every_clause_of_a_statement_that_writes() -> None:
+    common = parsed("WITH moored AS (SELECT ship FROM berths) SELECT 1")
+    where = expression("ships.id = m.ship AND m.ship IN (SELECT ship FROM moored)")
+    beside = Beside(selected("SELECT * FROM moored m"), ("id",), common)
+    query = bind_delete(SHIPS, None, where, Harbour(), Settings(now_ms=0), beside)
+    assert query.sql.count("FROM `r8`") == 2
+    tons = [("tons", expression("(SELECT max(ship) FROM moored)"))]
+    query = bind_update(SHIPS, None, tons, None, Harbour(), Settings(now_ms=0), Beside(None, ("id",), common))
+    assert "FROM `r8`" in query.sql
+    wrong = parsed("WITH moored AS (SELECT pier FROM berths) SELECT 1")
+    with pytest.raises(UndefinedColumn, match="pier"):
+        bind_delete(SHIPS, None, None, Harbour(), Settings(now_ms=0), Beside(None, ("id",), wrong))
+
+
 def test_returning_reads_the_written_rows() -> None:
     query = bind_returning([exp.Star(), expression("tons * 2 AS t")], SHIPS, None, Harbour(), Settings(now_ms=0))
     assert "FROM `returning_rows` AS `ships`" in query.sql

@@ -253,6 +253,18 @@ ROWS: dict[str, Statement] = {
         parse_expression("o.ship = s.id"),
         others=parse_query("SELECT * FROM offers o JOIN berths USING (berth)"),
     ),
+    "WITH a AS (SELECT 1), b AS (SELECT 2) DELETE FROM ships USING a": Delete(
+        name("ships"),
+        None,
+        others=parse_query("SELECT * FROM a"),
+        common=parse_query("WITH a AS (SELECT 1), b AS (SELECT 2) SELECT 1"),
+    ),
+    "WITH a AS (SELECT 1 AS n) UPDATE ships SET tons = (SELECT n FROM a)": Update(
+        name("ships"),
+        None,
+        (Assignment("tons", parse_expression("(SELECT n FROM a)")),),
+        common=parse_query("WITH a AS (SELECT 1 AS n) SELECT 1"),
+    ),
     "DELETE FROM ships USING offers, berths AS b": Delete(
         name("ships"), None, others=parse_query("SELECT * FROM offers, berths AS b")
     ),
@@ -680,7 +692,7 @@ def test_a_likely_slip_gets_a_hint(text: str, hint: str) -> None:
             "UPDATE t SET (a, b) = (SELECT * FROM u)",
             "assigning several columns from this form of subquery is not supported",
         ),
-        ("WITH a AS (SELECT 1) DELETE FROM t", "WITH before DELETE is not supported"),
+        ("WITH a AS (SELECT 1) MERGE INTO t", "MERGE is not supported"),
         ("WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a", "DELETE inside WITH is not supported"),
         ("SELECT 1 INTO t", "SELECT INTO is not supported"),
         ("TRUNCATE t, u", "TRUNCATE of several tables is not supported"),
