@@ -29,6 +29,7 @@ from seiche.sql.nodes import (
     conjunction,
     equal,
     field,
+    guarded,
     integer,
     is_null,
     is_unknown,
@@ -269,9 +270,11 @@ def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
         case Kind.VARCHAR, _:
             return _from_text(node, target, settings)
         case Kind.JSONB, Kind.BOOLEAN:
-            return checked_cast(_without_json_null(node), BOOLEAN, settings)
+            return _json_as(node, BOOLEAN, target, settings)
+        case Kind.JSONB, Kind.REAL | Kind.DOUBLE:
+            return convert(_json_as(node, DOUBLE, target, settings), target, settings)
         case Kind.JSONB, _:
-            return convert(checked_cast(_without_json_null(node), NUMERIC, settings), target, settings)
+            return convert(_json_as(node, NUMERIC, target, settings), target, settings)
         case Kind.BOOLEAN, _:
             return spark_cast(node, target)
         case _, Kind.BOOLEAN:
@@ -376,6 +379,19 @@ def _moment(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings
             return instant(node, zone)
         case _:
             return spark_cast(node, target)
+
+
+def _json_as(node: exp.Expr, first: SqlType, target: SqlType, settings: Settings) -> exp.Expr:
+    """A json number or boolean as the type `first`, on its way to `target`; what else it may be is refused by name."""
+    plain = _without_json_null(node)
+    begins = call(VARCHAR, "substr", typed(node.copy(), VARCHAR), integer(1), integer(1))
+    kinds = {'"': "string", "[": "array", "{": "object", "t": "boolean", "f": "boolean"}
+    pairs = [text(part) for pair in kinds.items() for part in pair]
+    kind = call(VARCHAR, "decode", begins, *pairs, text("numeric"))
+    wanted = "[tfn]" if first == BOOLEAN else "[-0-9n]"
+    other = negation(call(BOOLEAN, "rlike", begins.copy(), text(wanted)))
+    told = call(VARCHAR, "concat", text("cannot cast jsonb "), kind, text(f" to type {target}"))
+    return guarded(checked_cast(plain, first, settings), other, told, settings)
 
 
 def _without_json_null(node: exp.Expr) -> exp.Expr:
