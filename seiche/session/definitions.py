@@ -66,8 +66,10 @@ class Definitions:
 
         self.run(CatalogCommand(self.database, work))
 
-    def place(self, name: ast.ObjectName) -> tuple[str, str]:
-        """The name and the schema of something new."""
+    def place(self, name: ast.ObjectName, *, temporary: bool = False) -> tuple[str, str]:
+        """The name and the schema of something new. The first temporary one of a session makes their schema."""
+        if temporary or name.schema == TEMPORARY:
+            return self._temporary_place(name)
         if name.database is not None and name.database != "dev":
             raise FeatureNotSupported("objects can only be created in the database of the session")
         if name.schema is not None:
@@ -82,8 +84,7 @@ class Definitions:
             )
         return name.name, existing[0]
 
-    def temporary_place(self, name: ast.ObjectName) -> tuple[str, str]:
-        """The name and the schema of a new temporary table. The first one of a session makes the schema."""
+    def _temporary_place(self, name: ast.ObjectName) -> tuple[str, str]:
         schema = self.variables.temporary
         if schema is None:
             raise FeatureNotSupported("temporary tables need a session of their own")

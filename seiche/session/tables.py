@@ -9,7 +9,6 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import given
-from seiche.catalog.temporary import ALIAS as TEMPORARY
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import InvalidDefinition, UndefinedColumn, nearest
@@ -33,7 +32,7 @@ class TableDefinitions:
 
     def create_table(self, statement: ast.CreateTable, text: str) -> str | None:
         """Creates a table; a notice when it was there already."""
-        name, schema = self._place(statement)
+        name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
         self.create_new(statement, text)
@@ -43,7 +42,7 @@ class TableDefinitions:
         self, statement: ast.CreateTable, text: str, status: ObjectStatus = ObjectStatus.CREATED
     ) -> CatalogObject:
         """Creates a table whose name must be free."""
-        name, schema = self._place(statement)
+        name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         columns, relation = _table_shape(statement)
         self._check_table_expressions(statement, columns)
         properties: dict[str, Any] = {"options": dict(statement.options)}
@@ -77,7 +76,7 @@ class TableDefinitions:
         self, statement: ast.CreateTableAs, columns: tuple[OutputColumn, ...]
     ) -> ast.CreateTable | None:
         """The CREATE TABLE that CREATE TABLE AS begins with; None when the table exists and may."""
-        name, schema = self._place(statement)
+        name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return None
         names = (*statement.columns, *(column.name for column in columns[len(statement.columns) :]))
@@ -97,11 +96,6 @@ class TableDefinitions:
             options=statement.options,
             temporary=statement.temporary,
         )
-
-    def _place(self, statement: ast.CreateTable | ast.CreateTableAs) -> tuple[str, str]:
-        if statement.temporary or statement.name.schema == TEMPORARY:
-            return self._definitions.temporary_place(statement.name)
-        return self._definitions.place(statement.name)
 
     def _adding_table(self, table: CatalogObject, inner: list[CatalogObject]) -> CatalogCommand:
         database = self._database

@@ -202,6 +202,7 @@ class CreateView:
     query: SqlQuery
     or_replace: bool = False
     if_not_exists: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,9 @@ DEFINITIONS: dict[str, Statement] = {
     "CREATE LOCAL TEMP TABLE t (a int) ON COMMIT PRESERVE ROWS": CreateTable(
         name("t"), (ColumnDef("a", types.INTEGER),), temporary=True
     ),
+    "CREATE OR REPLACE TEMP VIEW v AS SELECT 1 AS a": CreateView(
+        name("v"), (), parse_query("SELECT 1 AS a"), or_replace=True, temporary=True
+    ),
     "CREATE TEMP TABLE t AS SELECT 1 AS a": CreateTableAs(name("t"), (), parse_query("SELECT 1 AS a"), temporary=True),
     "CREATE TABLE t (a int) ON CONFLICT DO UPDATE IF NOT NULL": CreateTable(
         name("t"), (ColumnDef("a", types.INTEGER),), on_conflict=ConflictRule.UPDATE_IF_NOT_NULL
@@ -681,7 +684,7 @@ def test_a_likely_slip_gets_a_hint(text: str, hint: str) -> None:
     ("text", "message"),
     [
         ("CREATE SOURCE s WITH (connector = 'kafka')", "CREATE SOURCE is not supported"),
-        ("CREATE TEMPORARY VIEW v AS SELECT 1", "CREATE TEMPORARY VIEW is not supported"),
+        ("CREATE TEMPORARY SEQUENCE s", "CREATE TEMPORARY SEQUENCE is not supported"),
         ("CREATE TEMP TABLE t (a int) ON COMMIT DROP", "ON COMMIT of anything but PRESERVE ROWS is not supported"),
         ("CREATE UNIQUE INDEX i ON t (a)", "UNIQUE INDEX is not supported"),
         ("CREATE TABLE t (a int UNIQUE)", "UNIQUE on a column is not supported"),
