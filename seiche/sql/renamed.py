@@ -14,6 +14,7 @@ def renamed(definition: str, parts: tuple[str, ...]) -> str:
     cursor = Cursor(definition, tokens, None)
     cursor.expect("create")
     cursor.accept("or", "replace")
+    cursor.accept_temporary()
     cursor.accept("materialized")
     if not (cursor.accept("table") or cursor.accept("view")):
         raise InvariantError("a definition that is no CREATE TABLE or VIEW was renamed", detail=definition)
