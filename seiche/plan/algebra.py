@@ -334,7 +334,9 @@ def is_append_only(plan: Plan) -> bool:
             return is_append_only(plan.input)
         case ChangeLog():
             return True
-        case TemporalFilter() | Aggregate() | Keyed() | TopN() | Recompute():
+        case Recompute():
+            return not plan.relations and not plan.time_driven  # constants
+        case TemporalFilter() | Aggregate() | Keyed() | TopN():
             return False
 
 
