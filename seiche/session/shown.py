@@ -20,7 +20,7 @@ _WORD = re.compile(r"'(?:[^']|'')*'|[\w$]+")
 
 def shown_definition(item: CatalogObject) -> str:
     match item.kind:
-        case ObjectKind.TABLE:
+        case ObjectKind.TABLE | ObjectKind.SOURCE:
             return create_table_text(item)
         case ObjectKind.VIEW | ObjectKind.MATERIALIZED_VIEW:
             return _view(item.definition)

@@ -15,6 +15,7 @@ from seiche.model import ROW_ID, Column, RelationId, RelationSchema
 from seiche.plan.explain import Node
 from seiche.session import watermarks
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name
+from seiche.session.feeds import CONNECTOR, check_connector
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression
 from seiche.stream.conflict import Conflict
@@ -29,14 +30,25 @@ class TableDefinitions:
         self._database = definitions.database
         self._variables = definitions.variables
 
-    def create_table(self, statement: ast.CreateTable, text: str) -> str | None:
-        """Creates a table; a notice when it was there already."""
+    def create_source(self, statement: ast.CreateSource, text: str) -> str | None:
+        """Creates a source; a notice when it was there already."""
+        if CONNECTOR not in dict(statement.rows.options):
+            raise InvalidDefinition(
+                f'source "{statement.rows.name}" has no connector', hint="Write WITH (connector = 'datagen')."
+            )
+        return self.create_table(statement.rows, text, ObjectKind.SOURCE)
+
+    def create_table(self, statement: ast.CreateTable, text: str, kind: ObjectKind = ObjectKind.TABLE) -> str | None:
+        """Creates a table, or what keeps the rows of a source; a notice when it was there already."""
         name, schema = self._definitions.place(statement.name)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
         columns, relation = _table_shape(statement)
         self._check_table_expressions(statement, columns)
+        check_connector(statement, columns)
         properties: dict[str, Any] = {"options": dict(statement.options)}
+        if statement.encoding is not None:
+            properties |= {"format": statement.encoding.format, "encode": statement.encoding.encode}
         if statement.on_conflict is not None:
             properties["on_conflict"] = Conflict(statement.on_conflict.value).value
         elif statement.append_only and statement.primary_key:
@@ -44,12 +56,12 @@ class TableDefinitions:
         properties["primary_key"] = list(statement.primary_key)
         if statement.version_columns:
             properties["version_columns"] = list(statement.version_columns)
-        properties |= given(ObjectKind.TABLE, self._variables.get)
+        properties |= given(kind, self._variables.get)
         properties |= watermarks.properties_of(statement.watermarks)
         inner: list[CatalogObject] = []
         if statement.watermarks:
             (properties[watermarks.RELATION],) = self._database.store.allocate_ids(1)
-        table = self._definitions.new_object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
+        table = self._definitions.new_object(kind, schema, name, text, columns, relation, properties)
         if statement.watermarks:
             inner.append(watermarks.kept_in(table, properties[watermarks.RELATION]))
         self._definitions.run(self._adding_table(table, inner))

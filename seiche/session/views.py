@@ -190,6 +190,14 @@ class ViewDefinitions:
                 f'materialized view "{name}" reads the clock, which keeps no change log',
                 hint="Leave out the schedule, or the clock.",
             )
+        for each in sorted(names.mentioned):
+            item = self._database.catalog.get(each)
+            if item.kind is ObjectKind.SOURCE:
+                raise FeatureNotSupported(
+                    f'materialized view "{name}" has a schedule and cannot read {item}',
+                    detail="For now batch refresh materialized views must not depend on sources.",
+                    hint="Let another materialized view follow the source, and read that.",
+                )
         if not names.mentioned:
             raise FeatureNotSupported(f'materialized view "{name}" has no input whose change log it could follow')
 
