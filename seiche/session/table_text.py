@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import InvariantError
@@ -34,11 +35,17 @@ def create_table_text(table: CatalogObject) -> str:
         text += f" ON CONFLICT {conflict.upper()}"
     if versions := table.properties.get("version_columns"):
         text += f" WITH VERSION COLUMN ({', '.join(quote_name(name) for name in versions)})"
-    if options := table.properties.get("options"):
-        text += " WITH (" + ", ".join(f"{_option(each)} = {_quoted(value)}" for each, value in options.items()) + ")"
+    text += options_text(table.properties.get("options", {}))
     if "format" in table.properties:
         text += f" FORMAT {table.properties['format']} ENCODE {table.properties['encode']}"
     return text
+
+
+def options_text(options: Mapping[str, str]) -> str:
+    """The WITH clause, with a space before it; nothing where there are no options."""
+    if not options:
+        return ""
+    return " WITH (" + ", ".join(f"{_option(each)} = {_quoted(value)}" for each, value in options.items()) + ")"
 
 
 def _column(column: Column, key: tuple[str, ...]) -> str:
