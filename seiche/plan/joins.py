@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from seiche.plan.algebra import Field, Item, Plan, Reason, Scan, Select, input_column, make_select
 from seiche.plan.keyed import Body, keyed, table
-from seiche.plan.rows import Rows, conjunction, equality, over, type_of
+from seiche.plan.rows import Rows, conjunction, distinct_parts, equality, over, type_of
 from seiche.sql.nodes import conjuncts
 from seiche.types import BOOLEAN, Kind, SqlType, numeric
 
@@ -135,8 +135,7 @@ def _merged(tied: Tied, remaining: Sequence[exp.Expr]) -> list[exp.Expr]:
     Known as one, the next join in a row of them needs nothing of the two.
     """
     wanted = {exp.Coalesce(this=mine.copy(), expressions=[other.copy()]) for mine, other in tied.pairs}
-    asked = dict.fromkeys(node for each in remaining for node in each.find_all(exp.Coalesce) if node in wanted)
-    return list(asked)
+    return [node for node in distinct_parts(remaining) if node in wanted]
 
 
 def _with_presence(plan: Plan) -> Plan:
