@@ -27,6 +27,7 @@ from seiche.plan.fragments import Fragment, count_internal, cut, fragment_schema
 from seiche.query import relation_of
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name, reserved_name
+from seiche.session.delta_joins import serving
 from seiche.session.names import CatalogNames
 from seiche.session.rename import internal_name
 from seiche.session.sink_options import explained_options, read_sink_options
@@ -230,6 +231,9 @@ class ViewDefinitions:
             **given(kind, self._variables.get),
             MADE_BY: VERSION,
         }
+        held = frozenset[ObjectId]()
+        if self._variables.is_on("streaming_enable_delta_join"):
+            held = serving(plan, self._database.catalog)
         view = CatalogObject(
             ObjectId(view_id),
             kind,
@@ -241,7 +245,7 @@ class ViewDefinitions:
             owner=self._definitions.user,
             status=ObjectStatus.CREATING,
             properties=properties,
-            dependencies=frozenset(ObjectId(each) for each in names.mentioned),
+            dependencies=frozenset(ObjectId(each) for each in names.mentioned) | held,
             created_ms=self._database.clock.now_ms(),
         )
         internal = [
