@@ -201,6 +201,14 @@ class Config:
         minimum=0,
         maximum=10_000_000,
     )
+    technique_margin: float = _setting(
+        0.8,
+        "a part of a view leaves its usual technique for an epoch when another promises less than this share of its "
+        "time; 0: never",
+        unit="of the usual one's estimate",
+        minimum=0.0,
+        maximum=1e9,
+    )
     inline_bytes_max: int = _setting(
         64 * 1024 * 1024,
         "most bytes of changes of one view and epoch that are handled on the driver",

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,11 +35,13 @@ from seiche.epoch.coordinator import Coordinator
 from seiche.epoch.report import CoordinatorState, EpochReport
 from seiche.errors import EngineStopped, JavaNotUsable, LeaseLost, SeicheError
 from seiche.model import Epoch, RelationId
+from seiche.plan.choice import MEASURED
 from seiche.session import python_functions
 from seiche.session.database import Database, maintenance_policy, relation_schemas
 from seiche.session.observed import Observer
 from seiche.session.result import Result
 from seiche.session.run import Session
+from seiche.session.table_of_query import drop_unfinished
 from seiche.sql.failures import spark_gone
 from seiche.storage.base import IcebergBases
 from seiche.storage.bounds import KeyBounds
@@ -178,7 +181,8 @@ class Engine:
         reader = RelationReader(session, folder, writer, bounds, config.nearby_rows_max)
         limits = Limits(config.inline_rows_max, config.inline_bytes_max)
         cores = max(session.sparkContext.defaultParallelism, 1)
-        runtime = Runtime(session, versions, reader, writer, limits, cores=cores)
+        costs = replace(MEASURED, margin=config.technique_margin)
+        runtime = Runtime(session, versions, reader, writer, limits, cores=cores, costs=costs)
         row_ids = RowIds(state.row_counters)
         pins, trash = Pins(state.pins), Trash(folder)
         maintenance = Maintenance(runtime, store, bases, folder, pins, trash, self._clock, maintenance_policy(config))
@@ -226,6 +230,7 @@ class Engine:
         database.feeds.start(state.offsets)
         self._undo.append(database.feeds.stop)
         database.resume(state)
+        drop_unfinished(database)
         database.maintenance.note(RelationId(each) for each in database.runtime.versions.relations())
 
     def _start_paused(self) -> None:

@@ -15,7 +15,7 @@ own technique only for one that promises to be clearly faster.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from seiche.model import RelationId
@@ -59,9 +59,6 @@ class Costs:
 
 
 MEASURED = Costs()
-
-# Under these a part is never brought up to date by another technique than its usual one.
-USUAL_ONLY = replace(MEASURED, margin=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,4 +219,4 @@ def _us(microseconds: float) -> float:
     return microseconds / 1000
 
 
-__all__ = ["MEASURED", "USUAL_ONLY", "Choice", "Costs", "Counts", "Technique", "choose", "techniques"]
+__all__ = ["MEASURED", "Choice", "Costs", "Counts", "Technique", "choose", "techniques"]

@@ -19,7 +19,7 @@ from seiche.errors import DatatypeMismatch, FeatureNotSupported, SerializationFa
 from seiche.model import OP, VNODE, Column, JobId, RelationId, RelationSchema
 from seiche.query import adopt, estimated_bytes, open_scope, render, select, typed
 from seiche.session.database import Database
-from seiche.session.names import CatalogNames
+from seiche.session.names import CatalogNames, refuse_unfinished
 from seiche.session.transaction import Transaction, too_large
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
@@ -76,12 +76,19 @@ class Dml:
         self._check = check
 
     def table(self, name: ast.ObjectName) -> CatalogObject:
-        return self._database.catalog.find(
+        found = self._database.catalog.find(
             name.parts, search_path=self._variables.search_path, kinds=(ObjectKind.TABLE,)
         )
+        refuse_unfinished(found)
+        return found
 
     def insert(self, statement: ast.Insert) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
-        table = self.table(statement.table)
+        return self.insert_into(self.table(statement.table), statement)
+
+    def insert_into(
+        self, table: CatalogObject, statement: ast.Insert
+    ) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
+        """As `insert`, into a table that is at hand, whatever the statement calls it."""
         target = self._target(table)
         returning = self._returning(statement.returning, target, None)
         columns = statement.columns or None

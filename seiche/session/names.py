@@ -114,14 +114,22 @@ class CatalogNames:
                 raise InvariantError(f"{item} is not defined by CREATE VIEW")
             own = self._of_view(item)
             return BoundRelation(item.id, item.name, item.columns, parsed.statement.query.tree, f"r{item.id}", own)
-        if item.status is ObjectStatus.CREATING:
-            progress = self._progress(item.id)
-            raise ObjectNotReady(
-                f"{item} is still being created",
-                detail=f"It is at {progress}." if progress else None,
-                hint="Wait for it with WAIT, or look at SHOW JOBS.",
-            )
+        refuse_unfinished(item, self._progress)
         relation = seen(item, self._shapes).relation
         if relation is None:
             raise InvariantError(f"{item} has no stored shape")
         return BoundRelation(item.id, item.name, relation.columns, None, f"r{item.id}")
+
+
+def refuse_unfinished(item: CatalogObject, progress: Callable[[int], str | None] = lambda _: None) -> None:
+    """Nobody reads or writes what is still being created."""
+    if item.status is not ObjectStatus.CREATING:
+        return
+    reached = progress(item.id)
+    raise ObjectNotReady(
+        f"{item} is still being created",
+        detail=f"It is at {reached}." if reached else None,
+        hint="Its CREATE TABLE AS has not ended yet."
+        if item.kind is ObjectKind.TABLE
+        else "Wait for it with WAIT, or look at SHOW JOBS.",
+    )

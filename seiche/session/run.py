@@ -47,6 +47,7 @@ from seiche.session.sleeping import sleep_for
 from seiche.session.subscriptions import SubscriptionDefinitions, declared
 from seiche.session.system.ask import Asker
 from seiche.session.system.evaluate import Answer
+from seiche.session.table_of_query import create_table_of_query
 from seiche.session.tables import TableDefinitions
 from seiche.session.variables import Variables
 from seiche.session.views import ViewDefinitions
@@ -520,14 +521,13 @@ class Session:
 
     def _create_table_as(self, statement: ast.CreateTableAs, text: str) -> Result:
         bound = self._reading().bound(ast.Select(statement.query))
-        tables = TableDefinitions(self._definitions())
-        plain = tables.create_table_as(statement, bound.columns)
-        if plain is None:
+        in_transaction = self._conversation.transaction is not None
+        count = create_table_of_query(
+            statement, text, bound.columns, self._definitions(), self._dml(), in_transaction=in_transaction
+        )
+        if count is None:
             self._note(f'relation "{statement.name.name}" already exists, skipping')
             return Result("CREATE_TABLE")
-        tables.create_table(plain, text)
-        insert = ast.Insert(statement.name, tuple(column.name for column in plain.columns), statement.query)
-        count, _ = self._dml().insert(insert)
         return Result(f"SELECT {count}")
 
     def _job_control(self, statement: ast.Recover | ast.CancelJobs | ast.Pause | ast.Resume) -> Result:

@@ -9,6 +9,7 @@ from seiche.catalog.objects import INTO, CatalogObject, ObjectKind
 from seiche.errors import InvalidDefinition
 from seiche.model import ROW_ID
 from seiche.session.deliveries import INTO_COLUMNS, bound_sink, upstream_of
+from seiche.session.names import refuse_unfinished
 from seiche.session.sink_options import read_sink_options
 from seiche.sql import statements as ast
 
@@ -22,6 +23,7 @@ def filling(
     target = catalog.find(
         statement.into.parts, search_path=search_path, kinds=(ObjectKind.TABLE,), action="CREATE SINK"
     )
+    refuse_unfinished(target)
     if target.id in upstream_of(catalog, sink.dependencies):
         raise InvalidDefinition(
             f'sink "{sink.name}" would feed {target} with what comes from it',

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
@@ -43,6 +44,18 @@ class TableDefinitions:
         name, schema = self._definitions.place(statement.name)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
+        self.create_new(statement, text, kind=kind)
+        return None
+
+    def create_new(
+        self,
+        statement: ast.CreateTable,
+        text: str,
+        status: ObjectStatus = ObjectStatus.CREATED,
+        kind: ObjectKind = ObjectKind.TABLE,
+    ) -> CatalogObject:
+        """Creates a table whose name must be free."""
+        name, schema = self._definitions.place(statement.name)
         columns, relation = _table_shape(statement)
         self._check_table_expressions(statement, columns)
         check_connector(statement, columns)
@@ -62,10 +75,11 @@ class TableDefinitions:
         if statement.watermarks:
             (properties[watermarks.RELATION],) = self._database.store.allocate_ids(1)
         table = self._definitions.new_object(kind, schema, name, text, columns, relation, properties)
+        table = replace(table, status=status)
         if statement.watermarks:
             inner.append(watermarks.kept_in(table, properties[watermarks.RELATION]))
         self._definitions.run(self._adding_table(table, inner))
-        return None
+        return table
 
     def explain(self, statement: ast.CreateTable) -> Node:
         """What a table of any name would store."""
@@ -81,6 +95,8 @@ class TableDefinitions:
         name, schema = self._definitions.place(statement.name)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return None
+        if CONNECTOR in dict(statement.options):
+            raise InvalidDefinition(f'table "{name}" is filled by a query or by a connector, not by both')
         names = (*statement.columns, *(column.name for column in columns[len(statement.columns) :]))
         if len(names) != len(columns):
             raise InvalidDefinition(f"{len(names)} column names were given for {len(columns)} columns")

