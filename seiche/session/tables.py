@@ -23,6 +23,9 @@ from seiche.stream.conflict import Conflict
 from seiche.types import BIGINT, Kind
 
 
+RETENTION = "retention_seconds"
+
+
 class TableDefinitions:
     """Creates tables, for one session."""
 
@@ -45,7 +48,8 @@ class TableDefinitions:
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
         self.create_new(statement, text, kind=kind)
-        return None
+        kept = RETENTION in dict(statement.options)
+        return f'option "{RETENTION}" has no effect: the rows of "{name}" are kept' if kept else None
 
     def create_new(
         self,
@@ -59,6 +63,7 @@ class TableDefinitions:
         columns, relation = _table_shape(statement)
         self._check_table_expressions(statement, columns)
         check_connector(statement, columns)
+        self._check_retention(statement)
         properties: dict[str, Any] = {"options": dict(statement.options)}
         if statement.encoding is not None:
             properties |= {"format": statement.encoding.format, "encode": statement.encoding.encode}
@@ -80,6 +85,14 @@ class TableDefinitions:
             inner.append(watermarks.kept_in(table, properties[watermarks.RELATION]))
         self._definitions.run(self._adding_table(table, inner))
         return table
+
+    def _check_retention(self, statement: ast.CreateTable) -> None:
+        """Rows that may change cannot be forgotten by their age alone."""
+        allowed = self._variables.is_on("unsafe_enable_storage_retention_for_non_append_only_tables")
+        if RETENTION in dict(statement.options) and not statement.append_only and not allowed:
+            raise InvalidDefinition(
+                f'option "{RETENTION}" needs an append-only table', hint="Add APPEND ONLY, or leave the option out."
+            )
 
     def explain(self, statement: ast.CreateTable) -> Node:
         """What a table of any name would store."""
