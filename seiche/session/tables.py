@@ -22,7 +22,6 @@ from seiche.sql.bind import OutputColumn, Settings, bind_expression
 from seiche.stream.conflict import Conflict
 from seiche.types import BIGINT, Kind
 
-
 RETENTION = "retention_seconds"
 
 
