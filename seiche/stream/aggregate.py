@@ -41,8 +41,10 @@ from seiche.plan.state import COUNT, GroupState, group_state
 from seiche.plan.words import with_columns
 from seiche.query import to_arrow
 from seiche.storage.changes import Changes, consolidate, local_frame, vnode_sql
-from seiche.stream.linear import can_fail, changes_sql, exact_sql, restricted_sql
-from seiche.stream.merge import REDO, Parts, can_merge, merge, parts_sql
+from seiche.stream import near_join
+from seiche.stream.linear import can_fail, changes_sql, exact_sql, joined_sql, restricted_sql
+from seiche.stream.merge import REDO, Parts, SparkPart, can_merge, merge, parts_sql
+from seiche.stream.near_parts import are_plain, parts
 from seiche.stream.predicates import lookup_condition
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape
 
@@ -52,11 +54,25 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Fail
     aggregate = fragment.plan
     assert isinstance(aggregate, Aggregate)
     operator = _Groups(aggregate, fragment.schema)
-    counting = can_fail(_input(aggregate))
-    query = changes_sql(_input(aggregate), reads, broadcast=small, counting=counting)
+    source, small_groups = _input(aggregate), small and can_merge(aggregate, operator.state)
+    counting = can_fail(source)
+    if small_groups and not counting and isinstance(source, Select) and are_plain(aggregate, source):
+        joined = near_join.joined(source, reads)
+        rows = parts(aggregate, source, joined.rows) if joined is not None and joined.told else None
+        if rows is not None:
+            changed = _merge_parts(operator, fragment, runtime, reads, rows)
+            if not isinstance(changed, _NotHere):
+                return changed
+        query = (
+            joined_sql(source, joined, reads)
+            if joined is not None
+            else changes_sql(source, reads, broadcast=small, near=False)
+        )
+    else:
+        query = changes_sql(source, reads, broadcast=small, counting=counting)
     if query is None:
         return None
-    if small and can_merge(aggregate, operator.state):
+    if small_groups:
         changed = _small_step(operator, fragment, runtime, reads, failures, query, counting=counting)
         if not isinstance(changed, _NotHere):
             return changed
@@ -115,7 +131,7 @@ def _small_step(
     counting: bool,
 ) -> Changes | _NotHere | None:
     """What the changed rows bring comes to the driver, and so do the stored rows of their groups."""
-    aggregate, schema = operator.aggregate, fragment.schema
+    aggregate = operator.aggregate
     vnode = vnode_sql(tuple(operator.key_names))
     found = runtime.collect(
         reads.scope.sql(parts_sql(aggregate, operator.state, vnode, query, FAILED if counting else None))
@@ -123,19 +139,28 @@ def _small_step(
     if found is None:
         return _NotHere()
     seen = Failures()
-    rows = runtime.count_failures(found, seen)
-    if rows.num_rows == 0:
+    changed = _merge_parts(operator, fragment, runtime, reads, runtime.count_failures(found, seen))
+    if not isinstance(changed, _NotHere):
         failures.add(seen.rows)
+    return changed
+
+
+def _merge_parts(
+    operator: _Groups, fragment: Fragment, runtime: Runtime, reads: EpochReads, rows: pa.Table
+) -> Changes | _NotHere | None:
+    """Adds what changed rows bring to the stored rows of their groups, all on the driver."""
+    if rows.num_rows == 0:
         return None
-    parts = Parts.of(aggregate, rows)
-    wanted = parts.keys.rename_columns(list(schema.key))
+    aggregate, schema = operator.aggregate, fragment.schema
+    brought = Parts.of(aggregate, rows)
+    wanted = brought.keys.rename_columns(list(schema.key))
     condition, exact = lookup_condition(schema, wanted)
     before = runtime.versions.at(fragment.relation, reads.before)
     stored = runtime.reader.lookup(before, wanted, condition, exact=exact)
-    merged = merge(aggregate, operator.state, schema, parts, stored, partial(operator.evaluate_items, runtime))
+    spark = SparkPart(partial(operator.evaluate_items, runtime), partial(operator.vnodes, runtime))
+    merged = merge(aggregate, operator.state, schema, brought, stored, spark)
     if merged is None:
         return _NotHere()
-    failures.add(seen.rows)
     merged = _redo(operator, runtime, reads, merged)
     return runtime.emit_table(fragment.relation, schema, merged, reads.after)
 
@@ -276,6 +301,15 @@ class _Groups:
             query = f"SELECT `_at`, {', '.join(self._items())} FROM ({_with(rows, self.state.results)})"
             found = to_arrow(scope.sql(query))
         return found.sort_by("_at").drop_columns(["_at"])
+
+    def vnodes(self, runtime: Runtime, keys: pa.Table) -> pa.ChunkedArray:
+        """The vnodes of groups whose keys are given, in the same order."""
+        numbered = keys.append_column("_at", pa.array(np.arange(keys.num_rows)))
+        with runtime.scope() as scope:
+            types = ", ".join([*(f"`{each.name}` {each.type.spark}" for each in self.aggregate.keys), "`_at` bigint"])
+            rows = scope.view(local_frame(runtime.spark, numbered, types))
+            found = to_arrow(scope.sql(f"SELECT `_at`, {vnode_sql(tuple(self.key_names))} AS `{VNODE}` FROM {rows}"))
+        return found.sort_by("_at")[VNODE]
 
     def evaluate_sql(self, rows: str) -> str:
         """Whole groups from plain rows: stored columns, `_vnode`, `_op`."""

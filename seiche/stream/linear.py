@@ -57,8 +57,13 @@ def can_fail(plan: Plan) -> bool:
             return False
 
 
-def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool, counting: bool = False) -> str | None:
-    """The query for a node's changes; None when nothing under it changed."""
+def changes_sql(
+    plan: Plan, reads: EpochReads, *, broadcast: bool, counting: bool = False, near: bool = True
+) -> str | None:
+    """The query for a node's changes; None when nothing under it changed.
+
+    `near` is false where the driver is known not to be able to join them.
+    """
     match plan:
         case Scan():
             if reads.changed(plan.relation) is None:
@@ -72,9 +77,9 @@ def changes_sql(plan: Plan, reads: EpochReads, *, broadcast: bool, counting: boo
         case Closing():
             return _union_all(_closed(plan, reads, broadcast=broadcast))
         case Select():
-            near = _near_terms(plan, reads, counting=counting) if broadcast else None
-            if near is not None:
-                return _union_all(near)
+            joined = near_join.joined(plan, reads) if broadcast and near else None
+            if joined is not None:
+                return joined_sql(plan, joined, reads, counting=counting)
             terms = []
             for index, child in enumerate(plan.inputs):
                 start = changes_sql(child, reads, broadcast=broadcast)
@@ -203,14 +208,12 @@ def with_vnode(query: str, schema: RelationSchema, *, counting: bool = False) ->
 # ----------------------------------------------------------------------------------------------------
 
 
-def _near_terms(plan: Select, reads: EpochReads, *, counting: bool) -> list[str] | None:
-    """The changes of a join whose rows the driver can put together; None where Spark has to.
+def joined_sql(plan: Select, joined: near_join.Joined, reads: EpochReads, *, counting: bool = False) -> str | None:
+    """The query for the changes of a join whose rows the driver has put together; None when there are none.
 
     Whatever the driver took for equal, the conditions are evaluated by Spark.
     """
-    rows = near_join.joined(plan, reads)
-    if rows is None:
-        return None
+    rows = joined.rows
     failed = [
         term
         for index, child in enumerate(plan.inputs)
@@ -218,8 +221,8 @@ def _near_terms(plan: Select, reads: EpochReads, *, counting: bool) -> list[str]
         for term in _failed_conditions(plan, index, start)
     ]
     if rows.num_rows == 0 and not failed:
-        return []
-    return [_shown(plan, _fulfilled(plan, rows, reads), counting=counting), *failed]
+        return None
+    return _union_all_of([_shown(plan, _fulfilled(plan, rows, reads), counting=counting), *failed])
 
 
 def _fulfilled(plan: Select, rows: pa.Table, reads: EpochReads) -> str:

@@ -72,11 +72,14 @@ def parts_sql(aggregate: Aggregate, state: GroupState, vnode: str, changes: str,
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Changed rows sorted into groups: `keys` and `vnodes` have a row for each group, `of_row` numbers the rows."""
+    """Changed rows sorted into groups: `keys` and `vnodes` have a row for each group, `of_row` numbers the rows.
+
+    `vnodes` is None where nobody has computed them; of groups that are stored they are known all the same.
+    """
 
     rows: pa.Table
     keys: pa.Table
-    vnodes: pa.ChunkedArray
+    vnodes: pa.ChunkedArray | None
     of_row: Ints
 
     @staticmethod
@@ -86,14 +89,23 @@ class Parts:
         keys = normalised(rows.select([field.name for field in aggregate.keys]), aggregate.keys)
         (codes,) = _codes(aggregate, [keys])
         _, first, of_row = np.unique(codes, return_index=True, return_inverse=True)
-        return Parts(rows, keys.take(first), rows[VNODE].take(first), of_row.astype(np.int64))
+        vnodes = rows[VNODE].take(first) if VNODE in rows.column_names else None
+        return Parts(rows, keys.take(first), vnodes, of_row.astype(np.int64))
 
     @property
     def groups(self) -> int:
         return int(self.keys.num_rows)
 
 
-Evaluate = Callable[[pa.Table], pa.Table]
+@dataclass(frozen=True, slots=True)
+class SparkPart:
+    """What Spark has to tell of groups where it is not plain to see.
+
+    `items` gives the items for rows with the keys and the state columns, `vnodes` the vnodes for rows with the keys.
+    """
+
+    items: Callable[[pa.Table], pa.Table]
+    vnodes: Callable[[pa.Table], pa.ChunkedArray]
 
 
 def merge(
@@ -102,13 +114,12 @@ def merge(
     schema: RelationSchema,
     parts: Parts,
     stored: pa.Table,
-    evaluate: Evaluate,
+    spark: SparkPart,
 ) -> pa.Table | None:
     """The rows that leave and appear: stored columns, `_vnode`, `_op` and whether the row needs a redo.
 
-    `stored` holds the base's and the log's rows of these groups with `_op` and `_epoch`, in any order. `evaluate`
-    gives the items for rows with the keys and the state columns. None when there is a value that Arrow compares
-    otherwise than Spark.
+    `stored` holds the base's and the log's rows of these groups with `_op` and `_epoch`, in any order. None when there
+    is a value that Arrow compares otherwise than Spark.
     """
     at, had = _old_rows(aggregate, schema, parts, stored)
     old = stored.take(at[had])
@@ -129,8 +140,20 @@ def merge(
         columns[extreme.name], doubtful = found
         redo |= doubtful
     with_keys = {field.name: parts.keys[field.name] for field in aggregate.keys}
-    items = _items(aggregate, {**with_keys, **columns}) or evaluate(pa.table({**with_keys, **columns}))
-    return _apart(schema, parts, old, groups, {**columns, **_columns(items)}, alive, redo)
+    items = _items(aggregate, {**with_keys, **columns}) or spark.items(pa.table({**with_keys, **columns}))
+    vnodes = parts.vnodes if parts.vnodes is not None else _vnodes(parts, stored, at, spark)
+    return _apart(schema, vnodes, old, groups, {**columns, **_columns(items)}, alive, redo)
+
+
+def _vnodes(parts: Parts, stored: pa.Table, at: Ints, spark: SparkPart) -> pa.ChunkedArray:
+    """The groups' vnodes: as stored, of new groups as Spark computes them."""
+    known = at >= 0
+    if known.all():
+        return stored[VNODE].take(pa.array(at))
+    found = np.zeros(parts.groups, np.int16)
+    found[known] = np.asarray(stored[VNODE].take(pa.array(at[known])))
+    found[~known] = np.asarray(spark.vnodes(parts.keys.filter(pa.array(~known))))
+    return pa.chunked_array([pa.array(found)])
 
 
 def _old_rows(
@@ -277,7 +300,7 @@ def _result(call: Call, columns: Mapping[str, Any]) -> pa.Array | None:
 
 def _apart(
     schema: RelationSchema,
-    parts: Parts,
+    vnodes: pa.ChunkedArray,
     old: pa.Table,
     groups: Ints,
     columns: Mapping[str, Any],
@@ -287,7 +310,7 @@ def _apart(
     names = list(schema.names)
     stays = pa.array(np.flatnonzero(alive))
     target = pa.schema([field for field in arrow_schema(schema) if field.name not in (OP, EPOCH)])
-    new = pa.table([*(columns[name] for name in names), parts.vnodes], names=[*names, VNODE]).take(stays)
+    new = pa.table([*(columns[name] for name in names), vnodes], names=[*names, VNODE]).take(stays)
     whole = pa.concat_tables([old.select(target.names).cast(target), new.cast(target)])
     signs = np.concatenate([np.full(len(groups), -1, np.int8), np.full(len(stays), 1, np.int8)])
     doubts = np.concatenate([np.zeros(len(groups), np.bool_), redo[alive]])

@@ -53,11 +53,16 @@ class _Step:
     growth: float
 
 
-def joined(plan: Select, reads: EpochReads) -> pa.Table | None:
-    """The changes of a join as its joined rows with `_op`, before its conditions; None when Spark has to join.
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Joined rows with `_op`. All of them fulfil the conditions, but for some that `told` is false of."""
 
-    Rows that some condition refuses may be among them.
-    """
+    rows: pa.Table
+    told: bool
+
+
+def joined(plan: Select, reads: EpochReads) -> Joined | None:
+    """The changes of a join as its joined rows; None when Spark has to join."""
     if not reads.looks_up or not all(isinstance(each, Scan) for each in plan.inputs):
         return None
     walks = []
@@ -71,17 +76,19 @@ def joined(plan: Select, reads: EpochReads) -> pa.Table | None:
         if route is None:
             return None
         walks.append((index, changes.table, route))
-    terms = []
+    terms, told = [], True
     for index, rows, route in walks:
 
         def epoch_of(other: int, changed: int = index) -> Epoch:
             return reads.after if other < changed else reads.before
 
-        term = _Walk(plan, index, reads, epoch_of).along(rows, route)
+        walk = _Walk(plan, index, reads, epoch_of)
+        term = walk.along(rows, route)
         if term is None:
             return None
         terms.append(term)
-    return pa.concat_tables(terms) if terms else None
+        told = told and walk.told_all
+    return Joined(pa.concat_tables(terms), told) if terms else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +253,11 @@ class _Walk:
         self._pending = list(plan.conjuncts)
         self._bound = {start}
 
+    @property
+    def told_all(self) -> bool:
+        """Whether the rows are known to fulfil every condition."""
+        return not self._pending
+
     def along(self, first: pa.Table, route: Sequence[_Step]) -> pa.Table | None:
         """The joined rows; None when they become too many."""
         rows: pa.Table | None = self._own(self._start, first)
@@ -259,6 +271,7 @@ class _Walk:
 
     def _joined(self, rows: pa.Table, step: _Step) -> pa.Table | None:
         self._bound.add(step.input)
+        self._pending = [each for each in self._pending if not _is_among(each, step)]
         limit = self._reads.runtime.limits.inline_rows_max
         mine = [flat_name(index, name) for index, name, _ in step.ties]
         theirs = [flat_name(step.input, name) for _, _, name in step.ties]
@@ -312,6 +325,15 @@ class _Walk:
             return to_arrow(scope.sql(f"SELECT * FROM {view} AS x WHERE {conditions}")).cast(rows.schema)
 
 
+def _is_among(condition: exp.Expr, step: _Step) -> bool:
+    """Whether a condition is one of the equalities by which an input is joined."""
+    if not isinstance(condition, exp.EQ):
+        return False
+    both = condition.left.unnest(), condition.right.unnest()
+    sides = {(input_index(each), each.name) for each in both if isinstance(each, exp.Column)}
+    return any({(index, mine), (step.input, theirs)} == sides for index, mine, theirs in step.ties)
+
+
 def _is_tie(condition: exp.Expr) -> bool:
     return isinstance(condition, exp.EQ) and all(
         isinstance(side.unnest(), exp.Column) for side in (condition.left, condition.right)
@@ -348,4 +370,4 @@ def _codes(left: pa.Table, right: pa.Table) -> tuple[_Numbers, _Numbers]:
     return codes[: left.num_rows], codes[left.num_rows :]
 
 
-__all__ = ["Wanted", "frame_of", "joined", "restricted", "stored"]
+__all__ = ["Joined", "Wanted", "frame_of", "joined", "restricted", "stored"]

@@ -16,7 +16,7 @@ from seiche.model import EPOCH, OP, VNODE
 from seiche.plan.algebra import Aggregate, Select
 from seiche.plan.state import SumColumn, group_state
 from seiche.storage.changes import arrow_schema
-from seiche.stream.merge import REDO, Parts, can_merge, merge
+from seiche.stream.merge import REDO, Parts, SparkPart, can_merge, merge
 from tests.unit.plan.harbour import Harbour
 
 Row = dict[str, Any]
@@ -41,7 +41,9 @@ class Groups:
         """Merges signed rows of the table; what leaves and appears, also kept as stored. None when Arrow cannot."""
         self.epoch += 1
         parts = Parts.of(self.aggregate, self._parts(changes))
-        merged = merge(self.aggregate, self.state, self.schema, parts, self.stored, self._evaluate)
+        merged = merge(
+            self.aggregate, self.state, self.schema, parts, self.stored, SparkPart(self._evaluate, _no_vnodes)
+        )
         if merged is not None:
             stamped = merged.drop_columns([REDO]).append_column(EPOCH, pa.array([self.epoch] * len(merged), pa.int64()))
             self.stored = pa.concat_tables([self.stored, stamped.select(self.stored.column_names)])
@@ -113,3 +115,7 @@ def _as_decimal(value: float) -> Decimal | None:
     if not abs(value) < 1e18:
         return None
     return Decimal(repr(value)).quantize(Decimal("1e-20"), context=Context(prec=60))
+
+
+def _no_vnodes(keys: pa.Table) -> pa.ChunkedArray:
+    raise AssertionError("every part has its vnode")

@@ -14,7 +14,7 @@ from seiche.model import EPOCH, OP, VNODE
 from seiche.plan.algebra import Aggregate
 from seiche.plan.state import group_state
 from seiche.storage.changes import arrow_schema
-from seiche.stream.merge import REDO, Parts, can_merge, merge
+from seiche.stream.merge import REDO, Parts, SparkPart, can_merge, merge
 from tests.unit.plan.harbour import Harbour
 from tests.unit.stream.groups import Groups, Row
 
@@ -334,7 +334,32 @@ def test_expressions_over_results_are_evaluated_elsewhere() -> None:
     )
     parts = Parts.of(fragment.plan, rows)
     stored = arrow_schema(fragment.schema).empty_table()
-    changed = merge(fragment.plan, group_state(fragment.plan), fragment.schema, parts, stored, evaluate)
+    spark = SparkPart(evaluate, lambda keys: pa.chunked_array([[0] * keys.num_rows]))
+    changed = merge(fragment.plan, group_state(fragment.plan), fragment.schema, parts, stored, spark)
     assert signed(changed) == [(1, "NO", 12)]
     assert asked[0].column_names == ["g0", "_count", "_n_a0", "_s_a0"]
     assert EPOCH not in (changed.column_names if changed is not None else ())
+
+
+def test_vnodes_are_asked_for_of_groups_that_are_not_stored() -> None:
+    (fragment,) = Harbour().fragments("SELECT flag, count(*) AS n FROM ships GROUP BY flag")
+    assert isinstance(fragment.plan, Aggregate)
+    stored = pa.Table.from_pylist(
+        [{"flag": "NO", "n": 2, "_count": 2, VNODE: 41, OP: 1, EPOCH: 0}], schema=arrow_schema(fragment.schema)
+    )
+    asked: list[list[dict[str, object]]] = []
+
+    def vnodes(keys: pa.Table) -> pa.ChunkedArray:
+        asked.append(keys.to_pylist())
+        return pa.chunked_array([pa.array([7], pa.int16())])
+
+    def evaluate(states: pa.Table) -> pa.Table:
+        raise AssertionError("a count is plain to see")
+
+    rows = pa.table({"g0": ["NO", "SE"], OP: pa.array([1, 1], pa.int8())})
+    state, parts = group_state(fragment.plan), Parts.of(fragment.plan, rows)
+    changed = merge(fragment.plan, state, fragment.schema, parts, stored, SparkPart(evaluate, vnodes))
+    assert changed is not None
+    found = {(row["flag"], row[OP]): (row["n"], row[VNODE]) for row in changed.to_pylist()}
+    assert found == {("NO", -1): (2, 41), ("NO", 1): (3, 41), ("SE", 1): (1, 7)}
+    assert asked == [[{"g0": "SE"}]]
