@@ -231,6 +231,8 @@ class Engine:
         self._undo.append(database.refreshes.stop)
         database.deliveries.start(state.progress)
         self._undo.append(database.deliveries.stop)
+        database.feeds.start(state.offsets)
+        self._undo.append(database.feeds.stop)
         database.resume(state)
         drop_unfinished(database)
         database.maintenance.note(RelationId(each) for each in database.runtime.versions.relations())

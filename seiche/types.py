@@ -159,6 +159,9 @@ class SqlType:
             case _:
                 return VARCHAR
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> SqlType:
+        return self  # trees carry types in their nodes, and are copied a great deal
+
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"kind": self.kind.name}
         if self.kind is Kind.NUMERIC:

@@ -170,9 +170,9 @@ class Catalog:
             raise self._undefined(parts, search_path, wanted, database)
         if wanted is not None and found.kind not in wanted:
             asked = " or ".join(sorted(kind.value for kind in wanted))
-            hint = f"Use {action} {found.kind.sql} {'.'.join(map(quoted, parts))}." if action else None
+            hint = f"Use `{action} {found.kind.sql}` for it." if action else None
             article = "an" if asked[0] in "aeiou" else "a"
-            raise WrongObjectType(f"{found} is not {article} {asked}", hint=hint)
+            raise WrongObjectType(f"{found} is not {article} {asked}", detail=not_found(asked, found.name), hint=hint)
         return found
 
     def _lookup(
@@ -212,7 +212,7 @@ class Catalog:
         home = parts[0] if len(parts) == 3 else database
         if len(parts) > 1 and self.try_schema(parts[-2], database=home) is None:
             schemas = [schema.name for schema in self.schemas if schema.database == home]
-            return error(message, detail=_not_found("schema", parts[-2]), hint=nearest(parts[-2], schemas))
+            return error(message, detail=not_found("schema", parts[-2]), hint=nearest(parts[-2], schemas))
         near = [
             item
             for item in self.by_id.values()
@@ -224,7 +224,7 @@ class Catalog:
             elsewhere = sorted(str(item.qualified) for item in near if item.name == parts[-1])
             hint = f'Perhaps you meant "{elsewhere[0]}".' if elsewhere else None
         name = ".".join(parts)
-        detail = f"In the catalog: table or source not found: {name}." if what == "relation" else _not_found(what, name)
+        detail = f"In the catalog: table or source not found: {name}." if what == "relation" else not_found(what, name)
         return error(message, detail=detail, hint=hint)
 
     def database(self, name: str) -> Database:
@@ -246,7 +246,7 @@ class Catalog:
         if found is None:
             names = [schema.name for schema in self.schemas if schema.database == database]
             raise UndefinedSchema(
-                f'schema "{name}" does not exist', detail=_not_found("schema", name), hint=nearest(name, names)
+                f'schema "{name}" does not exist', detail=not_found("schema", name), hint=nearest(name, names)
             )
         return found
 
@@ -485,7 +485,7 @@ def _name_key(item: CatalogObject) -> _NameKey:
     return (item.database, item.schema, item.kind.namespace, item.name)
 
 
-def _not_found(kind: str, name: str) -> str:
+def not_found(kind: str, name: str) -> str:
     """In RisingWave's words, which its users search for."""
     return f'In the catalog: {kind} not found: "{name}".'
 

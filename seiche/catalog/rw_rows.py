@@ -72,10 +72,13 @@ def _options(it: CatalogObject) -> Mapping[str, Any]:
 
 
 def sources(facts: Facts) -> Iterator[Row]:
-    for it, head in _heads(facts, ObjectKind.SOURCE):
+    """Sources, and tables that fill themselves from a connector."""
+    for it, head in _heads(facts, ObjectKind.SOURCE, ObjectKind.TABLE):
         options = _options(it)
+        if "connector" not in options:
+            continue
         yield head | {
-            "connector": str(options.get("connector", "")),
+            "connector": str(options["connector"]).upper(),
             "columns": [column.name for column in it.columns],
             "format": it.properties.get("format"),
             "row_encode": it.properties.get("encode"),

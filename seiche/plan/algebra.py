@@ -334,7 +334,9 @@ def is_append_only(plan: Plan) -> bool:
             return is_append_only(plan.input)
         case ChangeLog():
             return True
-        case TemporalFilter() | Aggregate() | Keyed() | TopN() | Recompute():
+        case Recompute():
+            return not plan.relations and not plan.time_driven  # constants
+        case TemporalFilter() | Aggregate() | Keyed() | TopN():
             return False
 
 
@@ -398,11 +400,11 @@ def reads_clock(expr: exp.Expr) -> bool:
 
 def input_column(index: int, name: str) -> exp.Column:
     """The reference to a field of a Select's input."""
-    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(f"l{index}"))
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(f"l{index}"), copy=False)
 
 
 def own_column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))
+    return exp.column(exp.to_identifier(name, quoted=True), copy=False)
 
 
 def input_index(column: exp.Column) -> int:
@@ -415,6 +417,8 @@ def rewrite_columns(expr: exp.Expr, replace: Callable[[exp.Column], exp.Expr]) -
     def visit(node: exp.Expr) -> exp.Expr:
         return replace(node) if isinstance(node, exp.Column) and not is_variable(node) else node
 
+    if isinstance(expr, exp.Column):
+        return replace(expr) if not is_variable(expr) else expr.copy()
     return expr.copy().transform(visit, copy=False)
 
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from seiche.plan.algebra import Field, Item, Plan, Reason, Scan, Select, input_column, make_select
 from seiche.plan.keyed import Body, keyed, table
-from seiche.plan.rows import Rows, conjunction, equality, over, type_of
+from seiche.plan.rows import Rows, conjunction, distinct_parts, equality, over, type_of
 from seiche.sql.nodes import conjuncts
 from seiche.types import BOOLEAN, Kind, SqlType, numeric
 
@@ -101,6 +101,9 @@ def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequ
         inside.add_input(plan, fields)
         for node, its in fields.items():
             known[node] = body.add(its.name, its, input_column(index, its.name))
+    if present:
+        for node in _merged(tied, remaining):
+            known[node] = body.add("value", Field("", type_of(node)), inside.resolve(node))
     key: list[str] = []
     for index, (plan, _) in enumerate(plans):
         key += body.carry(index, plan, plan.key, "k")
@@ -126,10 +129,19 @@ def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequ
     return over(joined, known)
 
 
+def _merged(tied: Tied, remaining: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """The columns of USING, of both sides of a FULL join, that others ask for as one.
+
+    Known as one, the next join in a row of them needs nothing of the two.
+    """
+    wanted = {exp.Coalesce(this=mine.copy(), expressions=[other.copy()]) for mine, other in tied.pairs}
+    return [node for node in distinct_parts(remaining) if node in wanted]
+
+
 def _with_presence(plan: Plan) -> Plan:
     """The plan with a hidden column that is true, and part of its key: the other side of a FULL join has NULL there."""
-    name = "_present"
-    while name in {field.name for field in plan.fields}:  # a side that is a FULL join itself has one already
+    name, taken = "_present", {field.name for field in plan.fields}
+    while name in taken:  # a side that is a FULL join itself has one already
         name += "_"
     mark = Field(name, BOOLEAN, hidden=True)
     if isinstance(plan, Select):

@@ -32,12 +32,13 @@ class Body:
 
     def __init__(self) -> None:
         self.items: list[Item] = []
+        self._taken: set[str] = set()
 
     def add(self, name: str, field: Field, expr: exp.Expr, *, hidden: bool = False) -> Field:
         """A column, under a name that no other one has."""
-        taken = {item.field.name for item in self.items}
-        while name in taken:
+        while name in self._taken:
             name += "_"
+        self._taken.add(name)
         made = Field(name, field.type, hidden)
         self.items.append(Item(made, expr))
         return made

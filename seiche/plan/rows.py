@@ -10,7 +10,7 @@ input, and later a grouped expression, an aggregate call, a window function or a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -74,18 +74,7 @@ class Rows:
 
     def used_by(self, nodes: Iterable[exp.Expr]) -> list[exp.Expr]:
         """The largest parts of the given ones that are known, each once; also those inside of subqueries."""
-        found: dict[exp.Expr, None] = {}
-
-        def visit(node: exp.Expr) -> None:
-            if node in self.known:
-                found[node] = None
-            else:
-                for child in node.iter_expressions():
-                    visit(child)
-
-        for each in nodes:
-            visit(each)
-        return list(found)
+        return [node for node in distinct_parts(nodes, above=self.known) if node in self.known]
 
     def plan(self, wanted: Sequence[exp.Expr]) -> tuple[Plan, dict[exp.Expr, Field]]:
         """One plan with a field for each of the wanted parts of the query."""
@@ -96,6 +85,23 @@ class Rows:
                 fields[node] = Field(unique(_name_of(node), taken), type_of(node))
         items = [Item(each, self.resolve(node)) for node, each in fields.items()]
         return tidy(make_select(self.inputs, self.conjuncts, items)), fields
+
+
+def distinct_parts(nodes: Iterable[exp.Expr], above: Container[exp.Expr] = ()) -> Iterator[exp.Expr]:
+    """The given trees and all parts of them, equal ones once, and nothing inside of those in `above`.
+
+    Conditions of joins in a row repeat each other: the columns of USING are one tree in the other.
+    """
+    seen: set[exp.Expr] = set()
+    waiting = list(nodes)[::-1]
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        if node not in above:
+            waiting += list(node.iter_expressions())[::-1]
 
 
 def over(plan: Plan, known: Mapping[exp.Expr, Field]) -> Rows:

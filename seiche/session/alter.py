@@ -21,7 +21,7 @@ from seiche.catalog.parallelism import (
 )
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
-from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady
+from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady, WrongObjectType
 from seiche.model import JobId, ObjectId
 from seiche.session.database import schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions
@@ -122,7 +122,13 @@ class Alter:
         return found
 
     def _swap(self, kind: ast.ObjectKind, name: ast.ObjectName, other: ast.ObjectName) -> None:
-        first, second = self._find(kind, name), self._find(kind, other)
+        first = self._find(kind, name)
+        second = self._database.catalog.find(other.parts, search_path=self._variables.search_path)
+        if second.kind is not first.kind:
+            raise WrongObjectType(
+                f"{first} cannot be swapped with {second}",
+                detail="Permission denied: names are swapped by objects of one kind.",
+            )
         if first.id == second.id:
             raise InvalidDefinition(f"{first} cannot be swapped with itself")
         if first.schema != second.schema:

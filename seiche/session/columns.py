@@ -19,7 +19,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, INTO, CatalogObject, ObjectKind, ObjectStatus
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import (
@@ -87,6 +87,7 @@ class ColumnChanges:
                 readers = [remembering(each, table) for each in self._readers(table)]
                 return (with_column(table, column, missing), *readers)
             case ast.DropColumn(name):
+                self._refuse_if_filled(table, name)
                 return (without_column(table, name),)
             case ast.RenameColumn(name, new_name):
                 readers = self._readers(table)
@@ -100,6 +101,15 @@ class ColumnChanges:
             case ast.Watermark():
                 altered = with_watermark(table, action)
                 return (replace(altered, definition=create_table_text(altered)),)
+
+    def _refuse_if_filled(self, table: CatalogObject, column: str) -> None:
+        for sink in self._database.catalog.objects(ObjectKind.SINK):
+            if sink.properties.get(INTO) == table.id:
+                raise DependentObjects(
+                    f'cannot drop column "{column}" of {table} because {sink} fills the table',
+                    detail="Its rows would not fit: dropping columns in target table of sinks is not supported.",
+                    hint="Drop the sink, and create it again afterwards.",
+                )
 
     def _readers(self, table: CatalogObject) -> list[CatalogObject]:
         """What reads the table; nothing that is still being created may."""

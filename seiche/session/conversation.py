@@ -20,7 +20,7 @@ from seiche.sql import statements as ast
 
 _DEFINITIONS = (
     ast.CreateTable | ast.CreateTableAs | ast.CreateMaterializedView | ast.CreateSink | ast.CreateView
-    | ast.CreateFunction
+    | ast.CreateSource | ast.CreateFunction
     | ast.CreateIndex | ast.CreateSchema | ast.CreateDatabase | ast.CreateUser | ast.CreateSubscription | ast.AlterUser
     | ast.AlterDefaultPrivileges | ast.AlterOwner | ast.AlterColumns | ast.AlterRelation | ast.AlterSystemSet
     | ast.Grant | ast.Revoke | ast.Drop | ast.Rename | ast.CommentOn | ast.RefreshView

@@ -39,6 +39,7 @@ from seiche.plan.lower import lower
 from seiche.session import indexes
 from seiche.session.commits import Commits
 from seiche.session.deliveries import Deliveries
+from seiche.session.feeds import FED_KINDS, Feeds
 from seiche.session.jobs import Jobs
 from seiche.session.names import CatalogNames
 from seiche.session.plan_cache import PlanCache
@@ -171,6 +172,7 @@ class Database:
     started_ms: int = field(init=False)
     load: StreamLoad = field(init=False)
     deliveries: Deliveries = field(init=False)
+    feeds: Feeds = field(init=False)
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -182,6 +184,7 @@ class Database:
         self.refreshes = RefreshRunner(self._surroundings(), lambda changed: self.maintenance.note(changed))
         self.jobs = Jobs(lambda: self.config.max_concurrent_creating_streaming_jobs, self.refreshes.words)
         self.deliveries = Deliveries(self)
+        self.feeds = Feeds(self)
         self._offer_indexes()
 
     def log_since(self, relation: RelationId) -> Epoch | None:
@@ -346,7 +349,7 @@ class Database:
 
     def main_graph(self, catalog: Catalog) -> Graph:
         """The jobs that follow every barrier."""
-        jobs: list[Job] = [self.table_job(table) for table in catalog.objects(ObjectKind.TABLE)]
+        jobs: list[Job] = [self.table_job(table) for table in catalog.objects(*FED_KINDS)]
         for view in catalog.objects(*FOLLOWING_KINDS):
             if view.status is ObjectStatus.CREATED and schedule_of(view) is None:
                 jobs.append(self.view_job(view, catalog))
@@ -438,6 +441,7 @@ class Database:
         self.refreshes.set_paused(paused)
         if not paused:
             self.coordinator.resume()
+            self.feeds.wake()
 
     def apply_parameters(self) -> None:
         """Lets the system parameters of the config take effect."""
@@ -460,6 +464,7 @@ class Database:
             self.commits.ring()
             self.refreshes.nudge()
             self.deliveries.nudge()
+            self.feeds.nudge()
             changed = [
                 RelationId(relation)
                 for job in report.jobs

@@ -19,7 +19,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.catalog.catalog import Catalog
@@ -28,15 +27,12 @@ from seiche.catalog.objects import INTO, CatalogObject, ObjectKind, ObjectStatus
 from seiche.clock import Clock
 from seiche.epoch.coordinator import Coordinator
 from seiche.errors import InvariantError, SeicheError, SerializationFailure
-from seiche.model import OP, ROW_ID, VNODE, Epoch, JobId, ObjectId, RelationId, RelationSchema
-from seiche.query import open_scope, render, typed
+from seiche.model import OP, ROW_ID, Epoch, JobId, ObjectId, RelationId
 from seiche.session.commits import Commits
+from seiche.session.fitted import bound_rows, collected, fitted
 from seiche.session.sink_options import read_sink_options
-from seiche.sql.bind import BoundQuery, BoundRelation, Settings, bind_insert
+from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
-from seiche.sql.parse import parse_query
-from seiche.sql.statements import quote_name
-from seiche.storage.changes import vnode_sql
 from seiche.storage.retention import Trash
 from seiche.stream.runtime import Runtime
 from seiche.stream.table import TakeChanges, inserted_schema
@@ -81,23 +77,11 @@ def is_into_table(sink: CatalogObject) -> bool:
     return sink.kind is ObjectKind.SINK and INTO in sink.properties
 
 
-def bound_rows(sink: CatalogObject, target: CatalogObject, now_ms: int) -> BoundQuery:
-    """The query for rows of the table over those of a sink, which it calls `given`. Raises where they do not fit."""
-    assert sink.relation is not None and target.relation is not None
-    given = BoundRelation(None, "given", sink.relation.visible, None, "given")
-    wanted = BoundRelation(target.id, target.name, target.relation.columns, None, f"r{target.id}")
-    columns = ", ".join(quote_name(column.name) for column in sink.relation.visible)
+def bound_sink(sink: CatalogObject, target: CatalogObject, now_ms: int) -> BoundQuery:
+    """The query for rows of the table over those of a sink. Raises where they do not fit."""
+    assert sink.relation is not None
     names = tuple(sink.properties.get(INTO_COLUMNS, ())) or None
-    settings = Settings(timezone="UTC", now_ms=now_ms, strict=False)
-    return bind_insert(wanted, names, parse_query(f"SELECT {columns} FROM given").tree, _Given(given), settings)
-
-
-class _Given:
-    def __init__(self, relation: BoundRelation) -> None:
-        self._relation = relation
-
-    def relation(self, parts: tuple[str, ...]) -> BoundRelation:
-        return self._relation
+    return bound_rows(sink.relation.visible, names, target, now_ms)
 
 
 class Deliveries:
@@ -236,16 +220,16 @@ class Deliveries:
         assert target.relation is not None
         options = read_sink_options(tuple(sink.properties["options"].items()), into_table=True)
         shape = target.relation
-        bound = bound_rows(sink, target, self._around.clock.now_ms())
+        bound, runtime = bound_sink(sink, target, self._around.clock.now_ms()), self._around.runtime
         changes, only_came = self._changes(sink, until, snapshot=options.snapshot)
         if changes is None:
             return TakeChanges(inserted_schema(shape).empty_table(), None, part)
-        came = self._rows(bound, shape, changes.filter(f"`{OP}` > 0"))
-        few = self._collected(shape, came)
+        came = fitted(runtime, bound, shape, changes.filter(f"`{OP}` > 0"))
+        few = collected(runtime, shape, came)
         if only_came or options.drops_deletes or shape.key == (ROW_ID,):
             return TakeChanges(came if few is None else few, None, part)
-        left = self._rows(bound, shape, changes.filter(f"`{OP}` < 0"))
-        few_left = self._collected(shape, left) if few is not None else None
+        left = fitted(runtime, bound, shape, changes.filter(f"`{OP}` < 0"))
+        few_left = collected(runtime, shape, left) if few is not None else None
         return TakeChanges(came, left, part) if few_left is None else TakeChanges(few, few_left, part)
 
     def _changes(self, sink: CatalogObject, until: Epoch, *, snapshot: bool) -> tuple[DataFrame | None, bool]:
@@ -262,26 +246,6 @@ class Deliveries:
             return None, True
         assert sink.relation is not None
         return runtime.reader.changes(changes), sink.relation.append_only
-
-    def _rows(self, bound: BoundQuery, shape: RelationSchema, given: DataFrame) -> DataFrame:
-        """Rows of the sink as rows of the table, without those that lack a value that must be there."""
-        with open_scope(self._around.runtime.spark) as scope:
-            view = scope.view(given)
-            frame = typed(scope.sql(render(bound.ast, lambda _: view)), bound)
-        frame = frame.toDF(*(column.name for column in bound.columns))
-        for column in shape.visible:
-            if not column.nullable or column.name in shape.key:
-                frame = frame.filter(f"`{column.name}` IS NOT NULL")
-        return frame
-
-    def _collected(self, shape: RelationSchema, frame: DataFrame) -> pa.Table | None:
-        runtime = self._around.runtime
-        if shape.key != (ROW_ID,):
-            frame = frame.selectExpr("*", f"{vnode_sql(shape.key)} AS `{VNODE}`")
-        rows = runtime.collect(frame)
-        if rows is None or rows.num_rows > runtime.limits.inline_rows_max:
-            return None
-        return rows.cast(inserted_schema(shape))
 
 
 def upstream_of(catalog: Catalog, ids: Iterable[int]) -> frozenset[ObjectId]:

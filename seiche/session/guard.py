@@ -54,6 +54,8 @@ class Guard:
                 pass  # everybody may have some
             case ast.CreateTable() | ast.CreateTableAs() | ast.CreateMaterializedView():
                 self._create_in(statement.name)
+            case ast.CreateSource():
+                self._create_in(statement.rows.name)
             case ast.CreateSink():
                 self._create_in(statement.name)
                 if statement.into is not None:  # what it delivers is written in its owner's name

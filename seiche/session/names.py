@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-from seiche.catalog.catalog import Catalog, quoted
+from seiche.catalog.catalog import Catalog, not_found, quoted
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.pg_catalog import SCHEMA as PG_CATALOG
 from seiche.catalog.system_views import try_system_view
@@ -30,7 +30,13 @@ CATALOG_KINDS = {
     ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
 }
 
-_READABLE = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.VIEW, ObjectKind.INDEX)
+_READABLE = (
+    ObjectKind.TABLE,
+    ObjectKind.SOURCE,
+    ObjectKind.MATERIALIZED_VIEW,
+    ObjectKind.VIEW,
+    ObjectKind.INDEX,
+)
 
 
 def user_function(statement: ast.CreateFunction) -> UserFunction:
@@ -84,7 +90,7 @@ class CatalogNames:
         self.found[name] = found.id
         refuse_of_others(found, self._search_path)
         if found.kind not in _READABLE:
-            raise WrongObjectType(f"{found} cannot be queried")
+            raise WrongObjectType(f"{found} cannot be queried", detail=not_found("table or source", found.name))
         self.mentioned.add(found.id)
         return self._bound(found)
 

@@ -22,7 +22,7 @@ from seiche.sql.rename import with_into_named, with_own_name, with_relation_name
 from seiche.sql.statements import CreateMaterializedView, CreateSink, CreateView, SqlQuery
 
 RELATION_KINDS = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX)
-RENAMED_KINDS = (*RELATION_KINDS, ObjectKind.SINK, ObjectKind.SUBSCRIPTION)
+RENAMED_KINDS = (*RELATION_KINDS, ObjectKind.SOURCE, ObjectKind.SINK, ObjectKind.SUBSCRIPTION)
 
 
 def renamed(catalog: Catalog, object_id: int, new_name: str) -> Catalog:

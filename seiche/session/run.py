@@ -296,6 +296,9 @@ class Session:
             case ast.CreateTable():
                 self._note(TableDefinitions(self._definitions()).create_table(statement, text))
                 return Result("CREATE_TABLE")
+            case ast.CreateSource():
+                self._note(TableDefinitions(self._definitions()).create_source(statement, text))
+                return Result("CREATE_SOURCE")
             case ast.CreateTableAs():
                 return self._create_table_as(statement, text)
             case ast.CreateMaterializedView():

@@ -1,7 +1,8 @@
 """The definition that SHOW CREATE shows: one way of writing, whatever way the user's was.
 
-A table is shown with the columns that it has. The query of a view is written anew from its tree, in capitals and on one
-line; where that would be in other words than the user's, or where the view has options, the user's text is shown.
+A table is shown with the columns that it has. The query of a view or a sink is written anew from its tree, in capitals
+and on one line; where that would be in other words than the user's, or where a view has options, the user's text is
+shown.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import SeicheError
-from seiche.session.table_text import create_table_text
+from seiche.session.table_text import create_table_text, options_text
 from seiche.sql import statements as ast
 from seiche.sql.parse import parse, parse_query
 from seiche.sql.statements import quote_name
@@ -20,10 +21,12 @@ _WORD = re.compile(r"'(?:[^']|'')*'|[\w$]+")
 
 def shown_definition(item: CatalogObject) -> str:
     match item.kind:
-        case ObjectKind.TABLE:
+        case ObjectKind.TABLE | ObjectKind.SOURCE:
             return create_table_text(item)
         case ObjectKind.VIEW | ObjectKind.MATERIALIZED_VIEW:
             return _view(item.definition)
+        case ObjectKind.SINK:
+            return _sink(item.definition)
         case _:
             return item.definition
 
@@ -43,6 +46,24 @@ def _view(definition: str) -> str:
     name = ".".join(quote_name(part) for part in statement.name.parts)
     columns = f" ({', '.join(quote_name(column) for column in statement.columns)})" if statement.columns else ""
     return f"{head} {name}{columns} AS {query}"
+
+
+def _sink(definition: str) -> str:
+    """A sink's query is written after AS, unless all of a relation is, after FROM."""
+    statement = parse(definition)[0].statement
+    if not isinstance(statement, ast.CreateSink) or statement.emit_on_window_close:
+        return definition
+    followed: str | None = statement.query.text.removeprefix("SELECT * ")
+    if statement.query.text in definition:
+        query = _written(statement.query)
+        followed = f"AS {query}" if query is not None else None
+    if followed is None:
+        return definition
+    text = f"CREATE SINK {statement.name}"
+    if statement.into is not None:
+        columns = ", ".join(quote_name(column) for column in statement.into_columns)
+        text += f" INTO {statement.into}" + (f" ({columns})" if columns else "")
+    return f"{text} {followed}{options_text(dict(statement.options))}"
 
 
 def _written(query: ast.SqlQuery) -> str | None:

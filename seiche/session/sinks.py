@@ -8,7 +8,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import INTO, CatalogObject, ObjectKind
 from seiche.errors import InvalidDefinition
 from seiche.model import ROW_ID
-from seiche.session.deliveries import INTO_COLUMNS, bound_rows, upstream_of
+from seiche.session.deliveries import INTO_COLUMNS, bound_sink, upstream_of
 from seiche.session.names import refuse_unfinished
 from seiche.session.sink_options import read_sink_options
 from seiche.sql import statements as ast
@@ -40,5 +40,5 @@ def filling(
         )
     properties = {**sink.properties, INTO: target.id, INTO_COLUMNS: list(statement.into_columns)}
     tied = replace(sink, properties=properties, dependencies=sink.dependencies | {target.id})
-    bound_rows(tied, target, 0)
+    bound_sink(tied, target, 0)
     return tied

@@ -1,8 +1,11 @@
-"""A table as the CREATE TABLE that would make it, for tables whose columns have changed since they were created."""
+"""A table or a source as the CREATE that would make it, with the columns that it has now."""
 
 from __future__ import annotations
 
-from seiche.catalog.objects import CatalogObject
+import re
+from collections.abc import Mapping
+
+from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import InvariantError
 from seiche.model import Column
 from seiche.session.watermarks import TTL, WATERMARKS
@@ -25,16 +28,24 @@ def create_table_text(table: CatalogObject) -> str:
     items += [f"WATERMARK FOR {quote_name(name)} AS {text}{ttl}" for name, text in declared]
     parts = (table.name,) if table.schema == "public" else (table.schema, table.name)
     name = ".".join(quote_name(part) for part in parts)
-    text = f"CREATE TABLE {name} ({', '.join(items)})"
-    if table.relation.append_only:
+    text = f"CREATE {table.kind.sql} {name} ({', '.join(items)})"
+    if table.relation.append_only and table.kind is not ObjectKind.SOURCE:
         text += " APPEND ONLY"
     if conflict := table.properties.get("on_conflict"):
         text += f" ON CONFLICT {conflict.upper()}"
     if versions := table.properties.get("version_columns"):
         text += f" WITH VERSION COLUMN ({', '.join(quote_name(name) for name in versions)})"
-    if options := table.properties.get("options"):
-        text += " WITH (" + ", ".join(f"{quote_name(each)} = {_quoted(value)}" for each, value in options.items()) + ")"
+    text += options_text(table.properties.get("options", {}))
+    if "format" in table.properties:
+        text += f" FORMAT {table.properties['format']} ENCODE {table.properties['encode']}"
     return text
+
+
+def options_text(options: Mapping[str, str]) -> str:
+    """The WITH clause, with a space before it; nothing where there are no options."""
+    if not options:
+        return ""
+    return " WITH (" + ", ".join(f"{_option(each)} = {_quoted(value)}" for each, value in options.items()) + ")"
 
 
 def _column(column: Column, key: tuple[str, ...]) -> str:
@@ -61,6 +72,11 @@ def _type(type_: SqlType) -> str:
             return f"MAP({', '.join(_type(each) for _, each in type_.fields)})"
         case kind:
             return _WORDS.get(kind, str(type_).upper())
+
+
+def _option(name: str) -> str:
+    """The name of an option, whose parts may be words of the language."""
+    return ".".join(part if re.fullmatch(r"[a-z_]\w*", part) else quote_name(part) for part in name.split("."))
 
 
 def _quoted(value: str) -> str:

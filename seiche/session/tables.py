@@ -16,10 +16,13 @@ from seiche.model import ROW_ID, Column, RelationId, RelationSchema
 from seiche.plan.explain import Node
 from seiche.session import watermarks
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name
+from seiche.session.feeds import CONNECTOR, check_connector
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression
 from seiche.stream.conflict import Conflict
 from seiche.types import BIGINT, Kind
+
+RETENTION = "retention_seconds"
 
 
 class TableDefinitions:
@@ -30,22 +33,39 @@ class TableDefinitions:
         self._database = definitions.database
         self._variables = definitions.variables
 
-    def create_table(self, statement: ast.CreateTable, text: str) -> str | None:
-        """Creates a table; a notice when it was there already."""
+    def create_source(self, statement: ast.CreateSource, text: str) -> str | None:
+        """Creates a source; a notice when it was there already."""
+        if CONNECTOR not in dict(statement.rows.options):
+            raise InvalidDefinition(
+                f'source "{statement.rows.name}" has no connector', hint="Write WITH (connector = 'datagen')."
+            )
+        return self.create_table(statement.rows, text, ObjectKind.SOURCE)
+
+    def create_table(self, statement: ast.CreateTable, text: str, kind: ObjectKind = ObjectKind.TABLE) -> str | None:
+        """Creates a table, or what keeps the rows of a source; a notice when it was there already."""
         name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
-        self.create_new(statement, text)
-        return None
+        self.create_new(statement, text, kind=kind)
+        kept = RETENTION in dict(statement.options)
+        return f'option "{RETENTION}" has no effect: the rows of "{name}" are kept' if kept else None
 
     def create_new(
-        self, statement: ast.CreateTable, text: str, status: ObjectStatus = ObjectStatus.CREATED
+        self,
+        statement: ast.CreateTable,
+        text: str,
+        status: ObjectStatus = ObjectStatus.CREATED,
+        kind: ObjectKind = ObjectKind.TABLE,
     ) -> CatalogObject:
         """Creates a table whose name must be free."""
         name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         columns, relation = _table_shape(statement)
         self._check_table_expressions(statement, columns)
+        check_connector(statement, columns)
+        self._check_retention(statement)
         properties: dict[str, Any] = {"options": dict(statement.options)}
+        if statement.encoding is not None:
+            properties |= {"format": statement.encoding.format, "encode": statement.encoding.encode}
         if statement.on_conflict is not None:
             properties["on_conflict"] = Conflict(statement.on_conflict.value).value
         elif statement.append_only and statement.primary_key:
@@ -53,17 +73,25 @@ class TableDefinitions:
         properties["primary_key"] = list(statement.primary_key)
         if statement.version_columns:
             properties["version_columns"] = list(statement.version_columns)
-        properties |= given(ObjectKind.TABLE, self._variables.get)
+        properties |= given(kind, self._variables.get)
         properties |= watermarks.properties_of(statement.watermarks)
         inner: list[CatalogObject] = []
         if statement.watermarks:
             (properties[watermarks.RELATION],) = self._database.store.allocate_ids(1)
-        table = self._definitions.new_object(ObjectKind.TABLE, schema, name, text, columns, relation, properties)
+        table = self._definitions.new_object(kind, schema, name, text, columns, relation, properties)
         table = replace(table, status=status)
         if statement.watermarks:
             inner.append(watermarks.kept_in(table, properties[watermarks.RELATION]))
         self._definitions.run(self._adding_table(table, inner))
         return table
+
+    def _check_retention(self, statement: ast.CreateTable) -> None:
+        """Rows that may change cannot be forgotten by their age alone."""
+        allowed = self._variables.is_on("unsafe_enable_storage_retention_for_non_append_only_tables")
+        if RETENTION in dict(statement.options) and not statement.append_only and not allowed:
+            raise InvalidDefinition(
+                f'option "{RETENTION}" needs an append-only table', hint="Add APPEND ONLY, or leave the option out."
+            )
 
     def explain(self, statement: ast.CreateTable) -> Node:
         """What a table of any name would store."""
@@ -79,6 +107,8 @@ class TableDefinitions:
         name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return None
+        if CONNECTOR in dict(statement.options):
+            raise InvalidDefinition(f'table "{name}" is filled by a query or by a connector, not by both')
         names = (*statement.columns, *(column.name for column in columns[len(statement.columns) :]))
         if len(names) != len(columns):
             raise InvalidDefinition(f"{len(names)} column names were given for {len(columns)} columns")

@@ -28,6 +28,7 @@ from seiche.plan.fragments import Fragment, count_internal, cut, fragment_schema
 from seiche.query import relation_of
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name, reserved_name
+from seiche.session.delta_joins import serving
 from seiche.session.names import CatalogNames
 from seiche.session.rename import internal_name
 from seiche.session.sink_options import explained_options, read_sink_options
@@ -197,6 +198,14 @@ class ViewDefinitions:
                 f'materialized view "{name}" reads the clock, which keeps no change log',
                 hint="Leave out the schedule, or the clock.",
             )
+        for each in sorted(names.mentioned):
+            item = self._database.catalog.get(each)
+            if item.kind is ObjectKind.SOURCE:
+                raise FeatureNotSupported(
+                    f'materialized view "{name}" has a schedule and cannot read {item}',
+                    detail="For now batch refresh materialized views must not depend on sources.",
+                    hint="Let another materialized view follow the source, and read that.",
+                )
         if not names.mentioned:
             raise FeatureNotSupported(f'materialized view "{name}" has no input whose change log it could follow')
 
@@ -229,6 +238,9 @@ class ViewDefinitions:
             **given(kind, self._variables.get),
             MADE_BY: VERSION,
         }
+        held = frozenset[ObjectId]()
+        if self._variables.is_on("streaming_enable_delta_join"):
+            held = serving(plan, self._database.catalog)
         view = CatalogObject(
             ObjectId(view_id),
             kind,
@@ -240,7 +252,7 @@ class ViewDefinitions:
             owner=self._definitions.user,
             status=ObjectStatus.CREATING,
             properties=properties,
-            dependencies=frozenset(ObjectId(each) for each in names.mentioned),
+            dependencies=frozenset(ObjectId(each) for each in names.mentioned) | held,
             created_ms=self._database.clock.now_ms(),
         )
         internal = [

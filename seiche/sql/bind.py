@@ -159,7 +159,7 @@ def bind_update(
     """Old and new values (`old_<name>`, `new_<name>`) of all the target's columns, for the rows that match."""
     binding = binding_of(names, settings)
     scope, select = joined_scope(binding, target, alias, beside.others, beside.common)
-    _check_assignments(target, [name for name, _ in assignments])
+    _check_assignments(target, [name for name, _ in assignments], updating=True)
     expressions = binding.expressions(scope, Clause.UPDATE)
     new: dict[str, exp.Expr] = {}
     by_name = {column.name: column for column in target.columns}
@@ -223,7 +223,7 @@ def bind_returning(
     return binding.finished(binding.settled(Bound(select, outputs)))
 
 
-def _check_assignments(target: BoundRelation, names: Sequence[str]) -> None:
+def _check_assignments(target: BoundRelation, names: Sequence[str], *, updating: bool = False) -> None:
     visible = {column.name: column for column in target.columns if not column.hidden}
     seen: set[str] = set()
     for name in names:
@@ -235,8 +235,9 @@ def _check_assignments(target: BoundRelation, names: Sequence[str]) -> None:
         if name in seen:
             raise DuplicateColumn(f'column "{name}" specified more than once')
         if column.generated is not None:
+            also = " An update modifying the generated column is unsupported." if updating else ""
             raise SyntaxError_(
-                f'cannot write to generated column "{name}"', detail=f'Column "{name}" is a generated column.'
+                f'cannot write to generated column "{name}"', detail=f'Column "{name}" is a generated column.{also}'
             )
         seen.add(name)
 

@@ -544,12 +544,12 @@ def _item_text(node: exp.Expr, missing: str, settings: Settings, *, brackets: st
 
 
 def _float_text(node: exp.Expr, type_: SqlType) -> exp.Expr:
-    """Shortest digits that read back the same; an exponent below 1e-4 and from 1e15 (1e6 for real) on."""
+    """Shortest digits that read back the same; an exponent below 1e-5 and from 1e16 (for real 1e-6 and 1e13) on."""
     java = spark_cast(node, VARCHAR)
-    limit = "1E15" if type_.kind is Kind.DOUBLE else "1E6"
+    lowest, limit = ("1E-5", "1E16") if type_.kind is Kind.DOUBLE else ("1E-6", "1E13")
     size = call(type_, "abs", node.copy())
     large = comparison(exp.GTE, size, spark_cast(exp.Literal.string(limit), type_))
-    small = comparison(exp.LT, size.copy(), spark_cast(exp.Literal.string("1E-4"), type_))
+    small = comparison(exp.LT, size.copy(), spark_cast(exp.Literal.string(lowest), type_))
     nonzero = comparison(exp.NEQ, node.copy(), spark_cast(integer(0), type_))
     odd = _one_of(java, "NaN", "Infinity", "-Infinity", "-0.0")
     mantissa = call(
@@ -573,19 +573,6 @@ def _float_text(node: exp.Expr, type_: SqlType) -> exp.Expr:
         digits,
     )
     scientific = call(VARCHAR, "concat", mantissa, text("e"), sign, padded)
-    if type_.kind is Kind.REAL:
-        # From 1e6 to 1e7 Java still writes all digits out.
-        digits = call(
-            VARCHAR,
-            "replace",
-            call(VARCHAR, "regexp_replace", java.copy(), text(r"\.0$"), text("")),
-            text("."),
-            text(""),
-        )
-        pointed = call(VARCHAR, "regexp_replace", digits, text(r"^(-?\d)(\d*)$"), text("$1.$2"))
-        short = call(VARCHAR, "rtrim", text("."), call(VARCHAR, "rtrim", text("0"), pointed))
-        written = typed(exp.Not(this=call(BOOLEAN, "contains", java.copy(), text("E"))), BOOLEAN)
-        scientific = case(VARCHAR, [(written, call(VARCHAR, "concat", short, text("e+06")))], scientific)
     fixed = spark_cast(spark_cast(java.copy(), numeric(38, 22)), VARCHAR)
     trimmed = call(VARCHAR, "rtrim", text("."), call(VARCHAR, "rtrim", text("0"), fixed))
     return case(

@@ -9,15 +9,15 @@ from seiche.sql.tokens import tokenize
 
 
 def renamed(definition: str, parts: tuple[str, ...]) -> str:
-    """The definition of a table, view or materialized view with the name `parts` in place of its own."""
+    """The definition of a table, view, materialized view, source or sink with the name `parts` in place of its own."""
     tokens = tokenize(definition)
     cursor = Cursor(definition, tokens, None)
     cursor.expect("create")
     cursor.accept("or", "replace")
     cursor.accept_temporary()
     cursor.accept("materialized")
-    if not (cursor.accept("table") or cursor.accept("view")):
-        raise InvariantError("a definition that is no CREATE TABLE or VIEW was renamed", detail=definition)
+    if not any(cursor.accept(kind) for kind in ("table", "view", "source", "sink")):
+        raise InvariantError("a definition that has no name to change was renamed", detail=definition)
     cursor.if_not_exists()
     first = cursor.index
     cursor.object_name()

@@ -134,6 +134,14 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
+class Encoding:
+    """FORMAT … ENCODE …, in capitals: what the messages of a connector say, and how they are written."""
+
+    format: str
+    encode: str
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """`primary_key` is empty when none was declared; `on_conflict` is None when the default applies."""
 
@@ -147,6 +155,14 @@ class CreateTable:
     options: Options = ()
     version_columns: tuple[str, ...] = ()  # a row that is older by them does not replace another
     temporary: bool = False
+    encoding: Encoding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource:
+    """`rows` is what keeps the rows that came: a table that nobody but the connector writes to."""
+
+    rows: CreateTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -806,6 +822,7 @@ Statement = (
     | CreateTableAs
     | CreateMaterializedView
     | CreateSink
+    | CreateSource
     | CreateView
     | CreateFunction
     | CreateIndex

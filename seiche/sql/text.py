@@ -21,12 +21,12 @@ from zoneinfo import ZoneInfo
 
 from seiche.types import Kind, SqlType
 
-_DOUBLE_PLAIN_DIGITS = 15  # from 10^15 on a double is printed with an exponent, and from 10^6 on a real
-_REAL_PLAIN_DIGITS = 6
+# Powers of ten from which on a number is printed with an exponent, and below which it is, as RisingWave has them.
+_DOUBLE_PLAIN = range(-5, 16)
+_REAL_PLAIN = range(-6, 13)
 _DOUBLE_ROUND_TRIP_DIGITS = 17
 _REAL_ROUND_TRIP_DIGITS = 9
 _EXACT_DOUBLES = 2.0**53  # below it no decimal text lies halfway between two doubles
-_SMALLEST_PLAIN_EXPONENT = -4
 _NUMERIC_EXPONENT_LIMIT = 131_072  # the digits PostgreSQL's numeric can hold before its point
 
 
@@ -94,14 +94,14 @@ def _double(value: float) -> str:
     if _EXACT_DOUBLES <= abs(value) < math.inf:
         below, above = math.nextafter(value, -math.inf), math.nextafter(value, math.inf)
         shortest = _shortest(value, below, above, len(_digits_of(shortest)[0]), _DOUBLE_ROUND_TRIP_DIGITS)
-    return _float(value, _digits_of(shortest), _DOUBLE_PLAIN_DIGITS)
+    return _float(value, _digits_of(shortest), _DOUBLE_PLAIN)
 
 
 def _real(value: float) -> str:
     shortest = repr(value)
     if math.isfinite(value) and value != 0:
         shortest = _shortest(value, _next_single(value, -1), _next_single(value, 1), 1, _REAL_ROUND_TRIP_DIGITS)
-    return _float(value, _digits_of(shortest), _REAL_PLAIN_DIGITS)
+    return _float(value, _digits_of(shortest), _REAL_PLAIN)
 
 
 def _shortest(value: float, below: float, above: float, fewest: int, most: int) -> str:
@@ -125,7 +125,7 @@ def _next_single(value: float, direction: int) -> float:
     return neighbour
 
 
-def _float(value: float, digits_and_exponent: tuple[str, int], plain_digits: int) -> str:
+def _float(value: float, digits_and_exponent: tuple[str, int], plain: range) -> str:
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1, value) < 0 else ""
@@ -134,7 +134,7 @@ def _float(value: float, digits_and_exponent: tuple[str, int], plain_digits: int
     if value == 0:
         return sign + "0"
     digits, exponent = digits_and_exponent
-    if not _SMALLEST_PLAIN_EXPONENT <= exponent < plain_digits:
+    if exponent not in plain:
         mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
         return f"{sign}{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
     if exponent < 0:

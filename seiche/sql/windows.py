@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -14,7 +15,7 @@ from seiche.sql.calls import call_of
 from seiche.sql.casts import convert, micros_of, settle
 from seiche.sql.functions import undefined
 from seiche.sql.literals import MICROS_PER_DAY, interval_constant
-from seiche.sql.nodes import bigint, call, is_unknown, spark_cast, type_of, typed
+from seiche.sql.nodes import bigint, call, integer, is_unknown, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
 from seiche.sql.user_aggregates import aggregated, user_aggregate
 from seiche.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
@@ -75,7 +76,7 @@ def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
         return _framed(binder, name, arguments, condition, order, spec, over, inside)
     if name in RANKING:
         type_, cast_to = RANKING[name]
-        given = [convert(inside.bind(a), INTEGER, binder.settings) for a in arguments]
+        given = [_folded(convert(inside.bind(a), INTEGER, binder.settings)) for a in arguments]
         made = over(call(type_, name, *given))
         return spark_cast(made, cast_to) if cast_to != type_ else made
     if name in OFFSET:
@@ -123,18 +124,43 @@ def _offset(
     value, *rest = arguments
     value = settle(value, binder.settings)
     if name in ("lag", "lead"):
-        offset = [convert(rest[0], INTEGER, binder.settings)] if rest else []
+        offset = [_folded(convert(rest[0], INTEGER, binder.settings))] if rest else []
         if len(rest) > 1:
             value, default = choices.unified(binder, [value, rest[1]], name)
             offset.append(default)
         inner = call(type_of(value), name, value, *offset)
     elif name == "nth_value":
-        inner = call(type_of(value), name, value, convert(rest[0], INTEGER, binder.settings))
+        inner = call(type_of(value), name, value, _folded(convert(rest[0], INTEGER, binder.settings)))
     else:
         inner = call(type_of(value), name, value)
     if ignore_nulls:
         inner = typed(exp.IgnoreNulls(this=inner), type_of(inner))
     return over(inner)
+
+
+_ARITHMETIC = {"try_add": operator.add, "try_subtract": operator.sub, "try_multiply": operator.mul}
+
+
+def _folded(node: exp.Expr) -> exp.Expr:
+    """Arithmetic of whole numbers as its result: Spark wants a constant here, and takes none that may fail for one."""
+    number = _whole(node)
+    return node if number is None else integer(number, type_of(node))
+
+
+def _whole(node: exp.Expr) -> int | None:
+    match node:
+        case exp.Literal(is_string=False) if node.name.isdecimal():
+            return int(node.name)
+        case exp.Paren():
+            return _whole(node.this)
+        case exp.Neg():
+            inner = _whole(node.this)
+            return None if inner is None else -inner
+        case exp.Anonymous() if str(node.this) in _ARITHMETIC:
+            left, right = (_whole(each) for each in node.expressions)
+            return None if left is None or right is None else int(_ARITHMETIC[str(node.this)](left, right))
+        case _:
+            return None
 
 
 def _window_parts(
@@ -193,7 +219,7 @@ def _frame(binder: Binder, spec: exp.WindowSpec, inside: Binder) -> exp.WindowSp
 def _frame_bound(binder: Binder, node: exp.Expr) -> exp.Expr:
     constant = interval_constant(node)
     if constant is None:
-        return convert(node, INTEGER, binder.settings) if is_unknown(node) else node
+        return convert(node, INTEGER, binder.settings) if is_unknown(node) else _folded(node)
     if constant[0]:
         raise FeatureNotSupported("a window frame in months is not supported", hint="Write the frame in days.")
     made = bigint(constant[1] * MICROS_PER_DAY + constant[2])

@@ -7,7 +7,7 @@ from functools import partial
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from seiche.errors import FeatureNotSupported
+from seiche.errors import FeatureNotSupported, SyntaxError_
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.statements import CreateSink, SqlQuery
 
@@ -31,7 +31,16 @@ def create_sink(cursor: Cursor) -> CreateSink:
     else:
         cursor.expect("as")
         query, emit = cursor.emitting_query(end)
-    options = cursor.options() if cursor.accept("with") else ()
+    position = cursor.position()
+    connected = cursor.accept("with")
+    options = cursor.options() if connected else ()
+    if into is None and not connected:
+        raise SyntaxError_(
+            "a sink needs a connector or a table",
+            detail="sql parser error: missing WITH clause",
+            hint="Write INTO and a table, or WITH (connector = 'blackhole').",
+            position=position,
+        )
     if cursor.sees("format"):
         raise FeatureNotSupported(
             "connector table is not supported by FORMAT ... ENCODE ... syntax"

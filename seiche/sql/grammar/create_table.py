@@ -1,4 +1,4 @@
-"""CREATE TABLE: columns, keys, watermarks, versions and conflict rules, checked against each other.
+"""CREATE TABLE and CREATE SOURCE: columns, keys, watermarks, versions and conflict rules, checked against each other.
 
 What contradicts itself (two keys, a watermark on no column) is refused here; what contradicts the catalog is not
 known here.
@@ -6,19 +6,29 @@ known here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from sqlglot.tokenizer_core import TokenType
 
-from seiche.errors import DuplicateColumn, InvalidDefinition, SyntaxError_, UndefinedColumn, nearest
+from seiche.errors import (
+    DuplicateColumn,
+    FeatureNotSupported,
+    InvalidDefinition,
+    SyntaxError_,
+    UndefinedColumn,
+    nearest,
+)
 from seiche.sql.collations import refuse_collation
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
     ColumnDef,
     ConflictRule,
+    CreateSource,
     CreateTable,
     CreateTableAs,
+    Encoding,
     ObjectName,
     Options,
     SqlExpression,
@@ -60,7 +70,8 @@ def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | Cr
             options = cursor.options()
         else:
             break
-    if cursor.word() in ("format", "include", "from", "engine"):
+    written = encoding(cursor)
+    if cursor.word() in ("include", "from", "engine"):
         raise cursor.unsupported(f"CREATE TABLE with {cursor.word().upper()}")
     if body is None and not renamed and cursor.peek() is None:
         body = _TableBody(name)  # a table without columns
@@ -73,8 +84,57 @@ def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | Cr
     columns, primary_key, watermarks = body.checked()
     _check_versions(versions, columns, primary_key, on_conflict, position)
     return CreateTable(
-        name, columns, primary_key, watermarks, if_not_exists, append_only, on_conflict, options, versions, temporary
+        name,
+        columns,
+        primary_key,
+        watermarks,
+        if_not_exists,
+        append_only,
+        on_conflict,
+        options,
+        versions,
+        temporary,
+        encoding=written,
     )
+
+
+def create_source(cursor: Cursor) -> CreateSource:
+    """CREATE SOURCE [IF NOT EXISTS] name (column, …) WITH (connector = …) [FORMAT … ENCODE …]."""
+    if_not_exists = cursor.if_not_exists()
+    name = cursor.object_name()
+    body = _TableBody(name)
+    if cursor.sees_symbol(TokenType.L_PAREN):
+        cursor.in_parentheses(partial(_table_item, cursor, body), comma_may_end=True)
+    if cursor.word() == "include":
+        raise cursor.unsupported("CREATE SOURCE with INCLUDE")
+    cursor.expect("with")
+    options = cursor.options()
+    written = encoding(cursor)
+    columns, primary_key, watermarks = body.checked()
+    if any(not column.nullable for column in columns):
+        raise InvalidDefinition(
+            f'columns of source "{name}" cannot be NOT NULL',
+            detail="Invalid input syntax: NOT NULL constraint is not supported in source schema.",
+            hint="Filter the rows in the view that reads them.",
+        )
+    if primary_key:
+        raise FeatureNotSupported(f'source "{name}" cannot have a primary key', hint="Make it a table.")
+    rows = CreateTable(name, columns, (), watermarks, if_not_exists, append_only=True, options=options)
+    return CreateSource(replace(rows, encoding=written))
+
+
+def encoding(cursor: Cursor) -> Encoding | None:
+    """FORMAT … ENCODE …, or the older ROW FORMAT …, where one of them comes next."""
+    if cursor.accept("row", "format"):
+        return Encoding("PLAIN", cursor.name().upper())
+    if not cursor.accept("format"):
+        return None
+    format_ = cursor.name().upper()
+    cursor.expect("encode")
+    encode = cursor.name().upper()
+    if cursor.sees_symbol(TokenType.L_PAREN):
+        raise cursor.unsupported("options of an encoding")
+    return Encoding(format_, encode)
 
 
 def _version_columns(cursor: Cursor) -> tuple[str, ...]:

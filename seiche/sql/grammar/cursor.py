@@ -197,6 +197,8 @@ class Cursor:
         """`(name = value, ...)`; names may have dots, and a value may be a call, which is kept as text."""
 
         def option() -> tuple[str, str]:
+            if self.sees_symbol(TokenType.COMMA) or self.sees_symbol(TokenType.R_PAREN):
+                raise self.error(hint="Write name = value; expected identifier of an option.")
             name = ".".join(self._dotted_option_name())
             self.expect_symbol(TokenType.EQ)
             start, value = self.index, self.value()

@@ -9,7 +9,7 @@ from seiche.sql.grammar.access import alter_default_privileges, alter_user, crea
 from seiche.sql.grammar.alter_table import alter_columns
 from seiche.sql.grammar.create_function import create_function
 from seiche.sql.grammar.create_sink import create_sink
-from seiche.sql.grammar.create_table import create_table
+from seiche.sql.grammar.create_table import create_source, create_table
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.jobs import alter_relation
 from seiche.sql.grammar.subscriptions import create_subscription
@@ -81,13 +81,15 @@ def create(cursor: Cursor) -> Statement:
         case "sink":
             cursor.index += 1
             return create_sink(cursor)
+        case "source":
+            cursor.index += 1
+            return create_source(cursor)
         case "unique" if cursor.word(1) == "index":
             raise cursor.unsupported("UNIQUE INDEX", hint="Declare a PRIMARY KEY on the table.")
         case "unlogged" as word:
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case (
-            "source" | "connection" | "secret" | "type"
-            | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
+            "connection" | "secret" | "type" | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
         ) as word:  # fmt: skip
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case word:

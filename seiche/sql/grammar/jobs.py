@@ -23,6 +23,7 @@ _MOVED = (
     ObjectKind.TABLE,
     ObjectKind.VIEW,
     ObjectKind.MATERIALIZED_VIEW,
+    ObjectKind.SOURCE,
     ObjectKind.SINK,
     ObjectKind.SUBSCRIPTION,
 )

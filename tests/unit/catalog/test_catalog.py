@@ -106,7 +106,8 @@ def test_another_database_and_a_name_of_too_many_parts_are_refused(harbour: Cata
 def test_the_wrong_kind_says_which_statement_to_use(harbour: Catalog) -> None:
     with pytest.raises(WrongObjectType, match='materialized view "busiest_ships" is not a table') as caught:
         harbour.find(("busiest_ships",), kinds=[ObjectKind.TABLE], action="DROP")
-    assert caught.value.hint == "Use DROP MATERIALIZED VIEW busiest_ships."
+    assert caught.value.hint == "Use `DROP MATERIALIZED VIEW` for it."
+    assert caught.value.detail == 'In the catalog: table not found: "busiest_ships".'
 
 
 def test_the_wrong_kind_among_several_lists_them(harbour: Catalog) -> None:

@@ -92,6 +92,8 @@ def test_hidden_fields_are_hidden_columns(harbour: Harbour) -> None:
         ("SELECT a.height FROM tides a JOIN tides b ON a.at = b.at", True),
         ("SELECT height FROM tides UNION ALL SELECT height FROM tides", True),
         ("SELECT height FROM tides UNION ALL SELECT depth FROM berths", False),
+        ("SELECT 2 AS height", True),
+        ("SELECT * FROM (VALUES (1), (2)) AS levels (level)", True),
         ("SELECT name FROM ships", False),
         ("SELECT t.height FROM tides t JOIN ships s ON s.draught < t.height", False),
         ("SELECT DISTINCT height FROM tides", False),

@@ -572,3 +572,12 @@ def test_one_part_without_a_rule_leaves_the_others_theirs(harbour: Harbour) -> N
     part = select(plan.inputs[1]).inputs[0]
     assert isinstance(part, Recompute)
     assert part.relations == (BERTHS,)
+
+
+def test_a_row_of_full_joins_hands_the_merged_column_on_alone(harbour: Harbour) -> None:
+    joins = " ".join(f"FULL JOIN berths b{number} USING (id)" for number in range(4))
+    plan: Plan = keyed(harbour.plan(f"SELECT id FROM ships {joins}"))
+    for _ in range(3):
+        marked = select(keyed(plan).inputs[0])  # whether a side is there at all
+        assert [item.field.name for item in marked.items if not item.field.hidden] == ["value"]
+        (plan,) = marked.inputs

@@ -65,6 +65,14 @@ def _declared(statement: CreateTable) -> object:
             "CREATE VIEW v AS SELECT sum(tons) AS total FROM ships AS s WHERE s.id <> 1",
         ),
         ("create view v (a) as (select id from ships)", "CREATE VIEW v (a) AS (SELECT id FROM ships)"),
+        (
+            "create sink v as select id from ships with ( connector = 'blackhole', type = 'upsert' )",
+            "CREATE SINK v AS SELECT id FROM ships WITH (connector = 'blackhole', type = 'upsert')",
+        ),
+        (
+            "create sink v from ships with (connector= 'blackhole')",
+            "CREATE SINK v FROM ships WITH (connector = 'blackhole')",
+        ),
         # In other words it would not be the user's.
         ("create view v as select id::bigint from ships", "create view v as select id::bigint from ships"),
         ("create view v as select id from ships where name is not null", None),

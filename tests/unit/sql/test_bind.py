@@ -221,6 +221,15 @@ def test_untyped_literals_take_the_type_of_their_context() -> None:
     assert "'3'" not in sql
 
 
+def test_offsets_of_window_functions_are_computed_where_they_are_constants() -> None:
+    calls = (
+        "lag(tons, 0 + 1) OVER w, nth_value(tons, 2 * (3 - 1)) OVER w, ntile(1 + 1) OVER w, lead(tons, 1 - 3) OVER w"
+    )
+    sql = bound(f"SELECT {calls} FROM ships WINDOW w AS (ORDER BY id)", Settings(strict=False)).sql
+    for made in ("LAG(`ships`.`tons`, 1)", "NTH_VALUE(`ships`.`tons`, 4)", "NTILE(2)", "LEAD(`ships`.`tons`, -2)"):
+        assert made in sql
+
+
 def test_time_windows_add_their_bounds() -> None:
     query = bound(
         "SELECT window_start, window_end, count(*) FROM tumble(ships, arrived, interval '1 hour') GROUP BY 1, 2"
