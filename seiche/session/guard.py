@@ -18,6 +18,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import CatalogObject, ObjectKind, Privilege, User
 from seiche.catalog.pg_catalog import SCHEMA as PG_CATALOG
 from seiche.catalog.system_views import try_system_view
+from seiche.catalog.temporary import is_temporary
 from seiche.errors import InsufficientPrivilege
 from seiche.session.administration import described
 from seiche.sql import statements as ast
@@ -171,7 +172,9 @@ class Guard:
                 self._need(Privilege.SELECT, item)
 
     def _create_in(self, name: ast.ObjectName) -> None:
-        places = (name.schema,) if name.schema is not None else self._search_path
+        # Only what is temporary goes into a session's own schema, first in its path though it is.
+        lasting = tuple(place for place in self._search_path if not is_temporary(place))
+        places = (name.schema,) if name.schema is not None else lasting
         schema = next((found for place in places if (found := self._catalog.try_schema(place)) is not None), None)
         if schema is not None:
             self._need(Privilege.CREATE, schema)

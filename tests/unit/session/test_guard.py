@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import Grant, ObjectStatus, Privilege
+from seiche.catalog.objects import Grant, ObjectStatus, Privilege, Schema
 from seiche.errors import InsufficientPrivilege
 from seiche.model import ObjectId
 from seiche.session.guard import Guard
@@ -182,3 +182,32 @@ def test_a_maker_of_users_makes_no_superusers() -> None:
     for text in ("CREATE USER ada SUPERUSER", "ALTER USER root NOLOGIN", "DROP USER root"):
         with pytest.raises(InsufficientPrivilege, match="must be superuser"):
             run(text, maker)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE ships SET name = 'x' FROM arrivals",
+        "DELETE FROM ships USING arrivals",
+        "WITH a AS (SELECT * FROM arrivals) DELETE FROM ships USING a",
+        "WITH a AS (SELECT * FROM arrivals) UPDATE ships SET name = 'x'",
+    ],
+)
+def test_who_may_write_to_a_table_may_not_read_others_for_it(text: str) -> None:
+    harbour = granted(SHIPS, Privilege.UPDATE, Privilege.DELETE)
+    with pytest.raises(InsufficientPrivilege, match="arrivals"):
+        run(text, harbour)
+
+
+def test_everybody_may_have_temporary_tables_and_nothing_more_for_it() -> None:
+    harbour = catalog().with_schema(Schema(ObjectId(400), "dev", "pg_temp_7", "pilot"))
+    guard = Guard(harbour, harbour.user("pilot"), ("pg_temp_7", "public"))
+    for text in (
+        "CREATE TEMP TABLE tides (at timestamptz)",
+        "CREATE TEMP TABLE t AS SELECT 1",
+        "CREATE TEMP VIEW v AS SELECT 1",
+    ):
+        guard.check(parse(text)[0].statement)
+    for text in ("CREATE TABLE tides (at timestamptz)", "CREATE VIEW v AS SELECT 1"):
+        with pytest.raises(InsufficientPrivilege):
+            guard.check(parse(text)[0].statement)
