@@ -161,6 +161,10 @@ class Engine:
         self._renew_lease_beside(store, config.lease_ttl_ms)
 
         state = store.load()
+        lasting = state.catalog.without_temporary()
+        if lasting is not state.catalog:  # of sessions that were cut off
+            store.commit(Checkpoint.between(state.catalog, lasting))
+            state = store.load()
         config = config.with_stored(state.settings)
         logging.getLogger("seiche").setLevel(config.log_level.upper())
         for name in NOISY_LOGGERS:

@@ -30,6 +30,7 @@ from seiche.catalog.objects import (
     Schema,
     User,
 )
+from seiche.catalog.temporary import is_temporary, resolved
 from seiche.errors import (
     DependentObjects,
     DuplicateObject,
@@ -182,14 +183,14 @@ class Catalog:
             case (name,):
                 places = [(database, schema) for schema in search_path]
             case (schema, name):
-                places = [(database, schema)]
+                places = [(database, resolved(schema, search_path))]
             case (other, _, _) if other != database:
                 raise FeatureNotSupported(
                     f'cross-database references are not implemented: "{".".join(parts)}"',
                     hint=f'This session works in database "{database}".',
                 )
             case (_, schema, name):
-                places = [(database, schema)]
+                places = [(database, resolved(schema, search_path))]
             case _:
                 raise UndefinedTable(
                     f'relation "{".".join(parts)}" does not exist',
@@ -262,15 +263,37 @@ class Catalog:
         for item in items:
             self.schema(item.schema, database=item.database)
             self.user(item.owner)
+            self._refuse_lasting_use_of_temporary(item)
         changed = replace(self, by_id={**self.by_id, **{item.id: item for item in items}})
         changed._refuse_cycles()
         new = [it for it in items if it.id not in self.by_id and it.kind is not ObjectKind.INTERNAL]
         return changed._with_defaults(new) if self.default_grants else changed
 
+    def _refuse_lasting_use_of_temporary(self, item: CatalogObject) -> None:
+        """What outlives a session can neither come from its temporary tables nor depend on them."""
+        old = self.by_id.get(item.id)
+        if old is not None and old.schema != item.schema and (is_temporary(old.schema) or is_temporary(item.schema)):
+            raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
+        used = (self.by_id[id] for id in sorted(item.dependencies) if id in self.by_id)
+        temporary = next((it for it in used if is_temporary(it.schema) and it.schema != item.schema), None)
+        if temporary is not None:
+            raise FeatureNotSupported(
+                f"{item} must not use temporary {temporary}", detail="It would be gone at the end of the session."
+            )
+
     def without(self, ids: Iterable[int]) -> Catalog:
         """A catalog without these objects. `plan_drop` says which have to go together."""
         gone = {self.get(id).id for id in ids}
         return self._forgetting(gone, by_id={id: item for id, item in self.by_id.items() if id not in gone})
+
+    def without_temporary(self) -> Catalog:
+        """A catalog without any session's temporary tables; this one where there are none."""
+        inside = [item.id for item in self.objects() if is_temporary(item.schema)]
+        left = self.without(self.plan_drop(inside, cascade=True)) if inside else self
+        for schema in self.schemas:
+            if is_temporary(schema.name):
+                left = left.without_schema(schema.name, database=schema.database)
+        return left
 
     def with_database(self, database: Database) -> Catalog:
         self.user(database.owner)

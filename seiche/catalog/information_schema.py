@@ -15,6 +15,7 @@ from seiche.catalog.objects import PUBLIC, CatalogObject, ObjectKind, Privilege
 from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
 from seiche.catalog.postgres.shapes import Shape, shapes
 from seiche.catalog.postgres.types import format_type, pg_types, type_oid
+from seiche.catalog.temporary import is_temporary
 from seiche.model import Column
 from seiche.types import Kind
 
@@ -46,7 +47,7 @@ def _table_type(it: CatalogObject) -> str:
         case ObjectKind.SOURCE:
             return "SOURCE"
         case _:
-            return "BASE TABLE"
+            return "LOCAL TEMPORARY" if is_temporary(it.schema) else "BASE TABLE"
 
 
 def _tables(facts: Facts) -> Iterator[Row]:

@@ -21,6 +21,7 @@ from seiche.catalog.oids import oid_of, schema_oids, user_oid, user_oids
 from seiche.catalog.pg_server import LANGUAGES
 from seiche.catalog.postgres.shapes import Shape, shape, shapes
 from seiche.catalog.postgres.types import find_type, pg_types, type_modifier, type_oid
+from seiche.catalog.temporary import is_temporary
 from seiche.model import Column
 from seiche.types import Kind
 
@@ -60,7 +61,8 @@ def _pg_class(facts: Facts) -> Iterator[Row]:
     root = next(iter(users.values()))
     yield from ({**row, "relowner": root} for row in _system_classes())
     for it in relations(catalog):
-        place = {"relnamespace": namespaces[it.schema], "relowner": users[it.owner], "relpersistence": "p"}
+        kept = "t" if is_temporary(it.schema) else "p"
+        place = {"relnamespace": namespaces[it.schema], "relowner": users[it.owner], "relpersistence": kept}
         stored = it.relation is not None
         size = facts.sizes.get(it.id, 0)
         yield place | {

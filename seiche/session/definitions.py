@@ -10,6 +10,7 @@ from typing import Any
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import MADE_BY, SUPERUSER, CatalogObject, ObjectKind, ObjectStatus, Schema
+from seiche.catalog.temporary import ALIAS as TEMPORARY
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.checkpoint import Effect
 from seiche.epoch.graph import Graph
@@ -65,13 +66,15 @@ class Definitions:
 
         self.run(CatalogCommand(self.database, work))
 
-    def place(self, name: ast.ObjectName) -> tuple[str, str]:
-        """The name and the schema of something new."""
+    def place(self, name: ast.ObjectName, *, temporary: bool = False) -> tuple[str, str]:
+        """The name and the schema of something new. The first temporary one of a session makes their schema."""
+        if temporary or name.schema == TEMPORARY:
+            return self._temporary_place(name)
         if name.database is not None and name.database != "dev":
             raise FeatureNotSupported("objects can only be created in the database of the session")
         if name.schema is not None:
             return name.name, self.database.catalog.schema(name.schema).name
-        path = self.variables.search_path
+        path = self.variables.lasting_path
         existing = [each for each in path if self.database.catalog.try_schema(each) is not None]
         if not existing:
             raise UndefinedSchema(
@@ -80,6 +83,18 @@ class Definitions:
                 hint="SET search_path TO public.",
             )
         return name.name, existing[0]
+
+    def _temporary_place(self, name: ast.ObjectName) -> tuple[str, str]:
+        schema = self.variables.temporary
+        if schema is None:
+            raise FeatureNotSupported("temporary tables need a session of their own")
+        if name.schema not in (None, TEMPORARY, schema):
+            raise InvalidDefinition("cannot create temporary relation in non-temporary schema")
+        if self.database.catalog.try_schema(schema) is None:
+            (number,) = self.database.store.allocate_ids(1)
+            new = Schema(ObjectId(number), "dev", schema, self.user)
+            self.change(lambda catalog: catalog.with_schema(new))
+        return name.name, schema
 
     def exists(self, schema: str, name: str) -> bool:
         return self.database.catalog.try_find((schema, name)) is not None
@@ -129,6 +144,10 @@ class Definitions:
         name = statement.name.name
         if statement.if_not_exists and self.database.catalog.try_schema(name) is not None:
             return f'schema "{name}" already exists, skipping'
+        if name.startswith("pg_"):
+            raise InvalidDefinition(
+                f'unacceptable schema name "{name}"', detail='The prefix "pg_" is reserved for system schemas.'
+            )
         (number,) = self.database.store.allocate_ids(1)
         new = Schema(ObjectId(number), "dev", name, statement.owner or self.user)
         self.change(lambda catalog: catalog.with_schema(new))

@@ -13,17 +13,19 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, SerializationFailure, UndefinedColumn, nearest
 from seiche.model import OP, VNODE, Column, JobId, RelationId, RelationSchema
 from seiche.query import adopt, estimated_bytes, open_scope, render, select, typed
 from seiche.session.database import Database
-from seiche.session.names import CatalogNames, refuse_unfinished
+from seiche.session.names import CatalogNames, refuse_of_others, refuse_unfinished
 from seiche.session.transaction import Transaction, too_large
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import (
+    Beside,
     BoundQuery,
     BoundRelation,
     OutputColumn,
@@ -76,9 +78,9 @@ class Dml:
         self._check = check
 
     def table(self, name: ast.ObjectName) -> CatalogObject:
-        found = self._database.catalog.find(
-            name.parts, search_path=self._variables.search_path, kinds=(ObjectKind.TABLE,)
-        )
+        path = self._variables.search_path
+        found = self._database.catalog.find(name.parts, search_path=path, kinds=(ObjectKind.TABLE,))
+        refuse_of_others(found, path)
         refuse_unfinished(found)
         return found
 
@@ -156,14 +158,9 @@ class Dml:
                 bind_insert(target, statement.columns or None, query, self._names, self._settings)
                 returning = self._returning(statement.returning, target, None)
             case ast.Update():
-                assignments = [(each.column, each.value.tree) for each in statement.assignments]
-                where = statement.where.tree if statement.where is not None else None
-                bind_update(target, statement.alias, assignments, where, self._names, self._settings)
-                returning = self._returning(statement.returning, target, statement.alias)
+                _, returning = self._bound_update(statement, table)
             case ast.Delete():
-                where = statement.where.tree if statement.where is not None else None
-                bind_delete(target, statement.alias, where, self._names, self._settings)
-                returning = self._returning(statement.returning, target, statement.alias)
+                _, returning = self._bound_delete(statement, table)
         return None if returning is None else returning.columns
 
     def insert_table(self, table: CatalogObject, rows: pa.Table) -> int:
@@ -214,11 +211,7 @@ class Dml:
     def update(self, statement: ast.Update) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
         table = self.table(statement.table)
         self._refuse_append_only(table, "UPDATE")
-        target = self._target(table)
-        returning = self._returning(statement.returning, target, statement.alias)
-        assignments = tuple((each.column, each.value.tree) for each in statement.assignments)
-        where = statement.where.tree if statement.where is not None else None
-        bound = bind_update(target, statement.alias, assignments, where, self._names, self._settings)
+        bound, returning = self._bound_update(statement, table)
         if self._transaction is not None:
             written = self._transaction.update(table, bound, self._now_ms)
             return written.rows, self._returned(returning, table, written, sign=1)
@@ -229,10 +222,7 @@ class Dml:
     def delete(self, statement: ast.Delete) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
         table = self.table(statement.table)
         self._refuse_append_only(table, "DELETE")
-        target = self._target(table)
-        returning = self._returning(statement.returning, target, statement.alias)
-        where = statement.where.tree if statement.where is not None else None
-        bound = bind_delete(target, statement.alias, where, self._names, self._settings)
+        bound, returning = self._bound_delete(statement, table)
         if self._transaction is not None:
             written = self._transaction.delete(table, bound, self._now_ms)
             return written.rows, self._returned(returning, table, written, sign=-1)
@@ -245,13 +235,40 @@ class Dml:
     def _target(self, table: CatalogObject) -> BoundRelation:
         return BoundRelation(table.id, table.name, _shape(table).columns, None, f"r{table.id}")
 
+    def _bound_update(self, statement: ast.Update, table: CatalogObject) -> tuple[BoundQuery, BoundQuery | None]:
+        """The rows to change, and what RETURNING makes of them."""
+        target = self._target(table)
+        returning = self._returning(statement.returning, target, statement.alias, statement.others)
+        assignments = tuple((each.column, each.value.tree) for each in statement.assignments)
+        where = statement.where.tree if statement.where is not None else None
+        beside = _beside(table, statement)
+        return bind_update(target, statement.alias, assignments, where, self._names, self._settings, beside), returning
+
+    def _bound_delete(self, statement: ast.Delete, table: CatalogObject) -> tuple[BoundQuery, BoundQuery | None]:
+        target = self._target(table)
+        returning = self._returning(statement.returning, target, statement.alias, statement.others)
+        where = statement.where.tree if statement.where is not None else None
+        beside = _beside(table, statement)
+        return bind_delete(target, statement.alias, where, self._names, self._settings, beside), returning
+
     def _refuse_append_only(self, table: CatalogObject, verb: str) -> None:
         if _shape(table).append_only:
             raise FeatureNotSupported(
                 f'table "{table.name}" is append-only: {verb} is not allowed', hint="Rows of such a table never leave."
             )
 
-    def _returning(self, expressions: Sequence[Any], target: BoundRelation, alias: str | None) -> BoundQuery | None:
+    def _returning(
+        self,
+        expressions: Sequence[exp.Expr],
+        target: BoundRelation,
+        alias: str | None,
+        others: ast.SqlQuery | None = None,
+    ) -> BoundQuery | None:
+        if others is not None and any(isinstance(each, exp.Star) for each in expressions):
+            raise FeatureNotSupported(
+                "RETURNING has only the columns of the table that is written",
+                hint=f"Write {quote_name(alias or target.name)}.* instead of the star.",
+            )
         return bind_returning(expressions, target, alias, self._names, self._settings) if expressions else None
 
     def _returned(
@@ -335,6 +352,12 @@ _WORDS = {
 
 def _star() -> Any:
     return parse_query("SELECT * FROM given").tree
+
+
+def _beside(table: CatalogObject, statement: ast.Update | ast.Delete) -> Beside:
+    others = statement.others.tree if statement.others is not None else None
+    assert others is None or isinstance(others, exp.Select)
+    return Beside(others, _shape(table).key, statement.common.tree if statement.common is not None else None)
 
 
 def _shape(table: CatalogObject) -> RelationSchema:

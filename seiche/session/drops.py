@@ -62,6 +62,16 @@ class Drops:
             self.drop_objects([each.id for each in targets], cascade=statement.cascade)
         return notices
 
+    def drop_temporary(self) -> None:
+        """Drops the session's temporary tables, if there are any, and the schema that they are in."""
+        schema = self._variables.temporary
+        if schema is None or self._database.catalog.try_schema(schema) is None:
+            return
+        inside = [it for it in self._database.catalog.objects() if it.schema == schema]
+        if inside:
+            self.drop_objects([it.id for it in inside if it.kind is not ObjectKind.INTERNAL], cascade=True)
+        self._definitions.change(lambda catalog: catalog.without_schema(schema))
+
     def _check_word(self, function: CatalogObject, *, aggregate: bool) -> None:
         """An aggregate is dropped as one, and nothing else is."""
         is_one = bool(function.properties.get("aggregate"))

@@ -9,7 +9,8 @@ from seiche.catalog.catalog import Catalog, not_found, quoted
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.pg_catalog import SCHEMA as PG_CATALOG
 from seiche.catalog.system_views import try_system_view
-from seiche.errors import InvariantError, ObjectNotReady, WrongObjectType
+from seiche.catalog.temporary import is_temporary
+from seiche.errors import FeatureNotSupported, InvariantError, ObjectNotReady, WrongObjectType
 from seiche.session.shapes import Shapes, seen, shapes_of
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation
@@ -52,6 +53,12 @@ def user_function(statement: ast.CreateFunction) -> UserFunction:
     )
 
 
+def refuse_of_others(item: CatalogObject, search_path: Sequence[str]) -> None:
+    """A temporary table is seen by its own session alone."""
+    if is_temporary(item.schema) and item.schema not in search_path:
+        raise FeatureNotSupported("cannot access temporary tables of other sessions")
+
+
 class CatalogNames:
     """Satisfies `seiche.sql.bind.Names`, and remembers which objects a statement mentioned.
 
@@ -81,6 +88,7 @@ class CatalogNames:
         name = ".".join(quoted(part) for part in parts)
         found = self._catalog.find(parts, search_path=self._search_path)
         self.found[name] = found.id
+        refuse_of_others(found, self._search_path)
         if found.kind not in _READABLE:
             raise WrongObjectType(f"{found} cannot be queried", detail=not_found("table or source", found.name))
         self.mentioned.add(found.id)

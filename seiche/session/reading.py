@@ -108,7 +108,7 @@ class Reading:
     def _schema(self) -> str | None:
         """Where something new would go: the first schema of the search path that exists."""
         catalog = self._database.catalog
-        return next((name for name in self._variables.search_path if catalog.try_schema(name) is not None), None)
+        return next((name for name in self._variables.lasting_path if catalog.try_schema(name) is not None), None)
 
     def _epoch(self, bound: BoundQuery) -> Epoch:
         asked = self._variables.integer("query_epoch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -11,6 +12,7 @@ from typing import Any, TypeVar, assert_never
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from seiche.catalog import temporary
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.facts import SessionFact
 from seiche.catalog.objects import SUPERUSER, ObjectKind, Privilege, User
@@ -58,6 +60,7 @@ from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse, parse_name
 from seiche.types import VARCHAR, SqlType
 
+log = logging.getLogger(__name__)
 _sessions = itertools.count(1)
 T = TypeVar("T")
 
@@ -80,6 +83,7 @@ class Session:
         self.on_notice: Callable[[str], None] = lambda _: None  # what a client is told while a statement runs
         self.on_hangup: Callable[[], None] = lambda: None  # sends the client away
         self._parameters: Parameters | None = None
+        self.variables = Variables(temporary=temporary.schema_of(self.pid))
 
     @property
     def variables(self) -> Variables:
@@ -191,9 +195,14 @@ class Session:
         self._conversation.fail()
 
     def close(self) -> None:
-        """Ends the conversation: an open transaction is rolled back, cursors are closed."""
-        with self._work.alone():
+        """Ends the conversation: an open transaction is rolled back, cursors are closed, temporary tables dropped."""
+        with self._work.running():
             self._conversation.close()
+            self._work.forget_limits()
+            try:
+                Drops(self._definitions()).drop_temporary()
+            except SeicheError as error:  # the database is closing, or failed: its next start forgets them
+                log.info("temporary tables of session %d are left to the next start: %s", self.pid, error.message)
 
     def cancel(self) -> None:
         """Stops the statement that runs now, if any. May be called from any thread, and returns at once."""
@@ -377,11 +386,13 @@ class Session:
             case ast.Deallocate(name):
                 self._conversation.prepared.drop(name)
                 return Result("DEALLOCATE")
-            case ast.Discard(everything):
+            case ast.Discard(everything, temporaries):
+                if everything or temporaries:
+                    Drops(self._definitions()).drop_temporary()
                 if everything:
                     self._conversation.cursors.close(None)
                     self._conversation.prepared.drop(None)
-                    self.variables = Variables()
+                    self.variables = self.variables.reset()
                 return Result("DISCARD")
             case ast.Unlisten():
                 return Result("UNLISTEN")
@@ -396,7 +407,7 @@ class Session:
             case ast.SetVariable():
                 return self._conversation.set(statement)
             case ast.ResetAll():
-                self.variables = Variables()
+                self.variables = self.variables.reset()
                 return Result("RESET")
             case ast.ShowVariable():
                 value = self.variables.get(statement.name)

@@ -43,7 +43,7 @@ class TableDefinitions:
 
     def create_table(self, statement: ast.CreateTable, text: str, kind: ObjectKind = ObjectKind.TABLE) -> str | None:
         """Creates a table, or what keeps the rows of a source; a notice when it was there already."""
-        name, schema = self._definitions.place(statement.name)
+        name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
         self.create_new(statement, text, kind=kind)
@@ -58,7 +58,7 @@ class TableDefinitions:
         kind: ObjectKind = ObjectKind.TABLE,
     ) -> CatalogObject:
         """Creates a table whose name must be free."""
-        name, schema = self._definitions.place(statement.name)
+        name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         columns, relation = _table_shape(statement)
         self._check_table_expressions(statement, columns)
         check_connector(statement, columns)
@@ -104,7 +104,7 @@ class TableDefinitions:
         self, statement: ast.CreateTableAs, columns: tuple[OutputColumn, ...]
     ) -> ast.CreateTable | None:
         """The CREATE TABLE that CREATE TABLE AS begins with; None when the table exists and may."""
-        name, schema = self._definitions.place(statement.name)
+        name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return None
         if CONNECTOR in dict(statement.options):
@@ -124,6 +124,7 @@ class TableDefinitions:
             append_only=statement.append_only,
             on_conflict=statement.on_conflict,
             options=statement.options,
+            temporary=statement.temporary,
         )
 
     def _adding_table(self, table: CatalogObject, inner: list[CatalogObject]) -> CatalogCommand:

@@ -11,6 +11,7 @@ import zoneinfo
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from seiche.catalog.temporary import ALIAS as TEMPORARY
 from seiche.errors import InvalidParameter, UndefinedObject, nearest
 
 # As PostgreSQL reads them: a word may be cut short where it stays clear.
@@ -220,6 +221,7 @@ class Variables:
     """One session's values."""
 
     values: MappingProxyType[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    temporary: str | None = None  # the schema of the session's temporary tables, as soon as there are any
 
     def get(self, name: str) -> str:
         variable = find(name)
@@ -233,8 +235,27 @@ class Variables:
 
     @property
     def search_path(self) -> tuple[str, ...]:
+        """Where names are looked up: the temporary tables come first, unless the path says where."""
+        path = self._written_path
+        if self.temporary is None:
+            return path
+        if TEMPORARY in path:
+            return tuple(self.temporary if part == TEMPORARY else part for part in path)
+        return (self.temporary, *path)
+
+    @property
+    def lasting_path(self) -> tuple[str, ...]:
+        """Where new objects go, and what definitions that outlive the session look names up in."""
+        return tuple(part for part in self._written_path if part != TEMPORARY)
+
+    @property
+    def _written_path(self) -> tuple[str, ...]:
         parts = (part.strip().strip('"') for part in self.get("search_path").split(","))
         return tuple(part for part in parts if part and part != "$user") or ("public",)
+
+    def reset(self) -> Variables:
+        """All of them as they were when the session began."""
+        return replace(self, values=MappingProxyType({}))
 
     def with_value(self, name: str, value: str | None) -> Variables:
         """The values after SET; None returns a variable to its default."""

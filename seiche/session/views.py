@@ -11,6 +11,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import MADE_BY, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import given
+from seiche.catalog.temporary import is_temporary
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import (
@@ -55,16 +56,22 @@ class ViewDefinitions:
         self._variables = definitions.variables
 
     def create_view(self, statement: ast.CreateView, text: str) -> str | None:
-        name, schema = self._definitions.place(statement.name)
-        existing = self._database.catalog.try_find((schema, name))
-        if existing is not None and statement.if_not_exists:
+        catalog = self._database.catalog
+        name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
+        if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
-        names = CatalogNames(self._database.catalog, self._variables.search_path)
+        names = CatalogNames(catalog, self._variables.search_path)
         bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=0, strict=True))
+        notice = None
+        if not is_temporary(schema) and any(is_temporary(catalog.get(each).schema) for each in names.mentioned):
+            name, schema = self._definitions.place(statement.name, temporary=True)
+            notice = f'view "{name}" will be a temporary view'
+        existing = self._database.catalog.try_find((schema, name))
         shown = _named(statement.columns, bound.columns, twice=True)
         columns = tuple(Column(name_, column.type) for name_, column in zip(shown, bound.columns, strict=True))
+        path = self._variables.search_path if is_temporary(schema) else self._variables.lasting_path
         view = self._definitions.new_object(
-            ObjectKind.VIEW, schema, name, text, columns, None, {"search_path": list(self._variables.search_path)}
+            ObjectKind.VIEW, schema, name, text, columns, None, {"search_path": list(path)}
         )
         view = replace(view, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
         if statement.or_replace and existing is not None:
@@ -74,7 +81,7 @@ class ViewDefinitions:
             return catalog.with_objects(view), graph, Checkpoint(), None, None
 
         self._definitions.run(CatalogCommand(self._database, work))
-        return None
+        return notice
 
     def _replacing(self, existing: CatalogObject, view: CatalogObject) -> CatalogObject:
         if existing.kind is not ObjectKind.VIEW:
@@ -225,7 +232,7 @@ class ViewDefinitions:
         kind = ObjectKind.SINK if isinstance(statement, ast.CreateSink) else ObjectKind.MATERIALIZED_VIEW
         properties = {
             "options": dict(statement.options),
-            "search_path": list(self._variables.search_path),
+            "search_path": list(self._variables.lasting_path),
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
             **given(kind, self._variables.get),

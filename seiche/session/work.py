@@ -156,6 +156,11 @@ class Work:
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise QueryCanceled("canceling statement due to statement timeout")
 
+    def forget_limits(self) -> None:
+        """Goes on without a limit of time, and as if nothing had been cancelled."""
+        self._deadline = None
+        self._cancelled.clear()
+
     def forget_cancel(self) -> None:
         """Goes on after a cancel, to clean up behind the statement."""
         self._cancelled.clear()

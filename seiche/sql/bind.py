@@ -27,19 +27,44 @@ from seiche.sql.expressions import expression_binder
 from seiche.sql.invocations import inlined
 from seiche.sql.nodes import Settings, integer, null, type_of, typed
 from seiche.sql.queries import binding_of
+from seiche.sql.scopes import Scope
 from seiche.sql.select_list import select_items
-from seiche.sql.targets import bare_scope, default_of, filled, generated, parsed, target_scope
+from seiche.sql.targets import (
+    bare_scope,
+    default_of,
+    filled,
+    generated,
+    joined_scope,
+    once_each,
+    parsed,
+    target_scope,
+)
 from seiche.sql.user_functions import UserFunction, parameter_names
 from seiche.sql.values import raw_values, row_cells
 from seiche.types import INTEGER, SqlType
 
 __all__ = [
-    "BoundExpression", "BoundQuery", "BoundRelation", "Names", "OutputColumn", "Settings", "bind_delete",
+    "Beside", "BoundExpression", "BoundQuery", "BoundRelation", "Names", "OutputColumn", "Settings", "bind_delete",
     "bind_expression", "bind_insert", "bind_query", "bind_returning", "bind_update", "check_function",
     "references_of",
 ]  # fmt: skip
 
 RETURNING_SOURCE = "returning_rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What an UPDATE or DELETE names besides its target: relations that it joins, and the queries of its WITH.
+
+    A row of the target is written once, however many rows of the others it meets; `key` tells its rows apart.
+    """
+
+    others: exp.Select | None
+    key: tuple[str, ...]
+    common: exp.Expr | None = None
+
+
+NOTHING_BESIDE = Beside(None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +154,11 @@ def bind_update(
     where: exp.Expr | None,
     names: Names,
     settings: Settings,
+    beside: Beside = NOTHING_BESIDE,
 ) -> BoundQuery:
     """Old and new values (`old_<name>`, `new_<name>`) of all the target's columns, for the rows that match."""
     binding = binding_of(names, settings)
-    scope, table = target_scope(binding, target, alias)
+    scope, select = joined_scope(binding, target, alias, beside.others, beside.common)
     _check_assignments(target, [name for name, _ in assignments], updating=True)
     expressions = binding.expressions(scope, Clause.UPDATE)
     new: dict[str, exp.Expr] = {}
@@ -143,33 +169,46 @@ def bind_update(
             new[name] = default_of(binding, column)
         else:
             new[name] = assign(expressions.bind(value), column.type, name, settings)
-    old = {column.name: scope.lookup(column.name).copy() for column in target.columns}
+    old = _own(scope, target, alias)
     kept = {name: new.get(name, node) for name, node in old.items()}
     computed = generated(binding, target, kept) if new else {}
-    projections: list[exp.Expr] = []
     outputs: list[OutputColumn] = []
     for prefix, values in (("old_", old), ("new_", kept | computed)):
         for column in target.columns:
             name = prefix + column.name
-            projections.append(aliased(values[column.name].copy(), name))
+            select.append("expressions", aliased(values[column.name].copy(), name))
             outputs.append(OutputColumn(name, name, column.type))
-    select = exp.Select(expressions=projections).from_(table, copy=False)
     if where is not None:
         select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
-    return binding.finished(Bound(select, outputs))
+    bound = Bound(select, outputs)
+    if beside.others is not None:
+        choosing = [f"new_{name}" for name in new if by_name[name].type.is_hashable]
+        bound = once_each(binding, bound, [f"old_{name}" for name in beside.key], choosing)
+    return binding.finished(bound)
 
 
 def bind_delete(
-    target: BoundRelation, alias: str | None, where: exp.Expr | None, names: Names, settings: Settings
+    target: BoundRelation,
+    alias: str | None,
+    where: exp.Expr | None,
+    names: Names,
+    settings: Settings,
+    beside: Beside = NOTHING_BESIDE,
 ) -> BoundQuery:
     """All columns of the rows to delete."""
     binding = binding_of(names, settings)
-    scope, table = target_scope(binding, target, alias)
-    projections = [aliased(scope.lookup(column.name).copy(), column.name) for column in target.columns]
-    select = exp.Select(expressions=projections).from_(table, copy=False)
+    scope, select = joined_scope(binding, target, alias, beside.others, beside.common)
+    for name, node in _own(scope, target, alias).items():
+        select.append("expressions", aliased(node.copy(), name))
     if where is not None:
         select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
-    return binding.finished(Bound(select, [OutputColumn(c.name, c.name, c.type) for c in target.columns]))
+    bound = Bound(select, [OutputColumn(c.name, c.name, c.type) for c in target.columns])
+    return binding.finished(bound if beside.others is None else once_each(binding, bound, beside.key, ()))
+
+
+def _own(scope: Scope, target: BoundRelation, alias: str | None) -> dict[str, exp.Expr]:
+    """The target's columns by name, whatever else is in scope."""
+    return {column.name: scope.lookup(column.name, alias or target.name) for column in target.columns}
 
 
 def bind_returning(

@@ -29,6 +29,7 @@ from seiche.sql.nodes import (
     conjunction,
     equal,
     field,
+    guarded,
     integer,
     is_null,
     is_unknown,
@@ -269,9 +270,11 @@ def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
         case Kind.VARCHAR, _:
             return _from_text(node, target, settings)
         case Kind.JSONB, Kind.BOOLEAN:
-            return checked_cast(_without_json_null(node), BOOLEAN, settings)
+            return _json_as(node, BOOLEAN, target, settings)
+        case Kind.JSONB, Kind.REAL | Kind.DOUBLE:
+            return convert(_json_as(node, DOUBLE, target, settings), target, settings)
         case Kind.JSONB, _:
-            return convert(checked_cast(_without_json_null(node), NUMERIC, settings), target, settings)
+            return convert(_json_as(node, NUMERIC, target, settings), target, settings)
         case Kind.BOOLEAN, _:
             return spark_cast(node, target)
         case _, Kind.BOOLEAN:
@@ -378,6 +381,19 @@ def _moment(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings
             return spark_cast(node, target)
 
 
+def _json_as(node: exp.Expr, first: SqlType, target: SqlType, settings: Settings) -> exp.Expr:
+    """A json number or boolean as the type `first`, on its way to `target`; what else it may be is refused by name."""
+    plain = _without_json_null(node)
+    begins = call(VARCHAR, "substr", typed(node.copy(), VARCHAR), integer(1), integer(1))
+    kinds = {'"': "string", "[": "array", "{": "object", "t": "boolean", "f": "boolean"}
+    pairs = [text(part) for pair in kinds.items() for part in pair]
+    kind = call(VARCHAR, "decode", begins, *pairs, text("numeric"))
+    wanted = "[tfn]" if first == BOOLEAN else "[-0-9n]"
+    other = negation(call(BOOLEAN, "rlike", begins.copy(), text(wanted)))
+    told = call(VARCHAR, "concat", text("cannot cast jsonb "), kind, text(f" to type {target}"))
+    return guarded(checked_cast(plain, first, settings), other, told, settings)
+
+
 def _without_json_null(node: exp.Expr) -> exp.Expr:
     """A JSON value, with SQL's NULL for JSON's."""
     return call(type_of(node), "nullif", node, text("null"))
@@ -472,7 +488,9 @@ def to_text(node: exp.Expr, settings: Settings) -> exp.Expr:
             return call(VARCHAR, "concat", text("\\x"), call(VARCHAR, "lower", call(VARCHAR, "hex", node)))
         case Kind.TIME:
             moment = spark_cast(call(TIMESTAMPTZ, "timestamp_micros", node), TIMESTAMP)
-            return call(VARCHAR, "substr", spark_cast(moment, VARCHAR), integer(12))
+            return call(VARCHAR, "substr", _moment_text(moment), integer(12))
+        case Kind.TIMESTAMP:
+            return _moment_text(node)
         case Kind.TIMESTAMPTZ:
             return _timestamptz_text(node, settings)
         case Kind.INTERVAL:
@@ -568,16 +586,22 @@ def _float_text(node: exp.Expr, type_: SqlType) -> exp.Expr:
     )
 
 
+def _moment_text(node: exp.Expr) -> exp.Expr:
+    """A timestamp's text, with a fraction of three or six digits, as RisingWave has it."""
+    longer = call(VARCHAR, "regexp_replace", spark_cast(node, VARCHAR), text(r"(\.\d+)$"), text("$1000000"))
+    return call(VARCHAR, "regexp_replace", longer, text(r"(\.\d{3})0*$|(\.\d{6})0*$"), text("$1$2"))
+
+
 def _timestamptz_text(node: exp.Expr, settings: Settings) -> exp.Expr:
     if settings.timezone == "UTC":
-        return call(VARCHAR, "concat", spark_cast(spark_cast(node, TIMESTAMP), VARCHAR), text("+00:00"))
+        return call(VARCHAR, "concat", _moment_text(spark_cast(node, TIMESTAMP)), text("+00:00"))
     local = local_time(node, text(settings.timezone))
     shift = binary(exp.Sub, BIGINT, micros_of(local.copy()), micros_of(node.copy()))
     minutes = call(BIGINT, "abs", binary(exp.IntDiv, BIGINT, shift, bigint(60_000_000)))
     sign = case(VARCHAR, [(comparison(exp.LT, shift.copy(), bigint(0)), text("-"))], text("+"))
     hours = _two_digits(binary(exp.IntDiv, BIGINT, minutes, bigint(60)))
     rest = _two_digits(binary(exp.Mod, BIGINT, minutes.copy(), bigint(60)))
-    return call(VARCHAR, "concat", spark_cast(local, VARCHAR), sign, hours, text(":"), rest)
+    return call(VARCHAR, "concat", _moment_text(local), sign, hours, text(":"), rest)
 
 
 def _two_digits(node: exp.Expr) -> exp.Expr:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidParameter, NumericOutOfRange, SyntaxError_
+from seiche.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, NumericOutOfRange, SyntaxError_
 from seiche.sql.binder import Binder, Clause, sorted_by
 from seiche.sql.binding import Binding
 from seiche.sql.bound import Bound, OutputColumn, aliased, derived_table, unique
 from seiche.sql.casts import convert, settle
-from seiche.sql.nodes import equal, integer, spark_cast, type_of, typed
+from seiche.sql.nodes import equal, integer, is_unknown, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
 from seiche.sql.order_keys import order_key
 from seiche.sql.scopes import Entry, Scope
@@ -112,7 +112,10 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
             or (value.name.upper() == "ALL" and not isinstance(value, exp.Literal))
         ):
             continue
-        bound = convert(binder.bind(value), BIGINT, binding.settings)
+        given = binder.bind(value)
+        if not is_unknown(given) and not type_of(given).is_number:
+            raise DatatypeMismatch(f"argument of {name.upper()} must be type bigint, not type {type_of(given)}")
+        bound = convert(given, BIGINT, binding.settings)
         if isinstance(value, exp.Neg):
             raise InvalidParameter(f"{name.upper()} must not be negative")
         if isinstance(value, exp.Literal) and value.name.isdigit() and int(value.name) > _INTEGER_MAX:

@@ -34,6 +34,7 @@ def with_own_name(definition: str, new_name: str) -> str:
     cursor = Cursor(definition, tokenize(definition), None)
     cursor.expect("create")
     cursor.accept("or", "replace")
+    cursor.accept_temporary()
     cursor.kind()
     cursor.if_not_exists()
     return _with_next_name(cursor, new_name)

@@ -14,6 +14,7 @@ def renamed(definition: str, parts: tuple[str, ...]) -> str:
     cursor = Cursor(definition, tokens, None)
     cursor.expect("create")
     cursor.accept("or", "replace")
+    cursor.accept_temporary()
     cursor.accept("materialized")
     if not any(cursor.accept(kind) for kind in ("table", "view", "source", "sink")):
         raise InvariantError("a definition that has no name to change was renamed", detail=definition)

@@ -154,6 +154,7 @@ class CreateTable:
     on_conflict: ConflictRule | None = None
     options: Options = ()
     version_columns: tuple[str, ...] = ()  # a row that is older by them does not replace another
+    temporary: bool = False
     encoding: Encoding | None = None
 
 
@@ -175,6 +176,7 @@ class CreateTableAs:
     append_only: bool = False
     on_conflict: ConflictRule | None = None
     options: Options = ()
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,7 @@ class CreateView:
     query: SqlQuery
     or_replace: bool = False
     if_not_exists: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +426,8 @@ class Update:
     assignments: tuple[Assignment, ...]
     where: SqlExpression | None = None
     returning: tuple[exp.Expr, ...] = ()
+    others: SqlQuery | None = None  # FROM: everything of what it lists
+    common: SqlQuery | None = None  # WITH: a query that has nothing but those before the statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,6 +437,8 @@ class Delete:
     where: SqlExpression | None = None
     returning: tuple[exp.Expr, ...] = ()
     truncating: bool = False  # written as TRUNCATE
+    others: SqlQuery | None = None  # USING: everything of what it lists
+    common: SqlQuery | None = None  # as in Update
 
 
 # --- the database and the session --------------------------------------------------------------------
@@ -655,9 +662,10 @@ class Deallocate:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """`everything` is DISCARD ALL; the others have nothing to discard."""
+    """`everything` is DISCARD ALL, `temporary` DISCARD TEMP; the others have nothing to discard."""
 
     everything: bool
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

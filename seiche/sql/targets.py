@@ -10,12 +10,14 @@ from sqlglot import exp
 from seiche.errors import FeatureNotSupported
 from seiche.model import Column
 from seiche.sql.binder import Clause
-from seiche.sql.binding import Binding
+from seiche.sql.binding import Binding, common_tables
 from seiche.sql.bound import Bound, BoundRelation, OutputColumn, aliased, derived_table, named_table
 from seiche.sql.casts import assign
 from seiche.sql.dialect import Seiche
-from seiche.sql.nodes import null, typed
+from seiche.sql.from_clause import bind_from
+from seiche.sql.nodes import equal, integer, null, typed
 from seiche.sql.scopes import Entry, RangeVariable, Scope, Subquery
+from seiche.types import INTEGER
 
 
 def parsed(expression: exp.Expr | str) -> exp.Expr:
@@ -34,6 +36,57 @@ def bare_scope(columns: Sequence[Column], values: Mapping[str, exp.Expr] | None 
 
 
 def target_scope(binding: Binding, target: BoundRelation, alias: str | None) -> tuple[Scope, exp.Expr]:
+    scope = Scope(binding.subquery({}))
+    return scope, _add_target(binding, target, alias, scope)
+
+
+def joined_scope(
+    binding: Binding,
+    target: BoundRelation,
+    alias: str | None,
+    others: exp.Select | None,
+    common: exp.Expr | None = None,
+) -> tuple[Scope, exp.Select]:
+    """The columns of the target and of the relations beside it, and a query of their joined rows without columns yet.
+
+    The target comes last: then an outer join among the others means what it says, and none of them sees the target.
+    """
+    if common is not None:
+        binding.query(common, None, {})  # whose mistakes are told even where nothing uses it
+    tables = common_tables(common, {}) if common is not None else {}
+    scope = Scope(binding.subquery(tables))
+    select = exp.Select()
+    if others is None:
+        return scope, select.from_(_add_target(binding, target, alias, scope), copy=False)
+    bind_from(binding, others, select, scope, tables)
+    select.append("joins", exp.Join(this=_add_target(binding, target, alias, scope), kind="CROSS"))
+    return scope, select
+
+
+def once_each(binding: Binding, bound: Bound, key: Sequence[str], choosing: Sequence[str]) -> Bound:
+    """One of the rows that agree in the columns of `key`: the first by those of `choosing`, as far as they differ."""
+    all_rows, ranked, rank = binding.ref("all_rows"), binding.ref("ranked"), "_rank"
+    types = {column.alias: column.type for column in bound.columns}
+
+    def column(name: str, ref: str) -> exp.Expr:
+        return typed(exp.column(name, table=ref, quoted=True), types[name])
+
+    by = [exp.Ordered(this=column(name, all_rows), desc=False, nulls_first=False) for name in (*choosing, *key)]
+    number = exp.Window(
+        this=exp.Anonymous(this="row_number"),
+        partition_by=[column(name, all_rows) for name in key],
+        order=exp.Order(expressions=by),
+        over="OVER",
+    )
+    numbered = [*(aliased(column(name, all_rows), name) for name in types), aliased(typed(number, INTEGER), rank)]
+    inner = exp.Select(expressions=numbered).from_(derived_table(bound.ast, all_rows), copy=False)
+    outer = exp.Select(expressions=[aliased(column(name, ranked), name) for name in types])
+    outer.from_(derived_table(inner, ranked), copy=False)
+    outer.set("where", exp.Where(this=equal(typed(exp.column(rank, table=ranked, quoted=True), INTEGER), integer(1))))
+    return Bound(outer, bound.columns)
+
+
+def _add_target(binding: Binding, target: BoundRelation, alias: str | None, scope: Scope) -> exp.Expr:
     if target.id is not None:
         binding.usage.relations.add(target.id)
     name = alias or target.name
@@ -41,9 +94,8 @@ def target_scope(binding: Binding, target: BoundRelation, alias: str | None) -> 
     entries = tuple(
         Entry(c.name, typed(exp.column(c.name, table=ref, quoted=True), c.type), c.hidden) for c in target.columns
     )
-    scope = Scope(binding.subquery({}))
     scope.add(RangeVariable(name, ref, entries, None if alias else "public"))
-    return scope, named_table(target.source, ref)
+    return named_table(target.source, ref)
 
 
 def default_of(binding: Binding, column: Column) -> exp.Expr:

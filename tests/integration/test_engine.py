@@ -350,6 +350,23 @@ def test_system_parameters_are_kept_across_restarts(open_database: Open) -> None
     assert shown["barrier_interval_ms"] == "250"
 
 
+def test_temporary_tables_end_with_their_session_or_with_the_database(open_database: Open) -> None:
+    db = open_database()
+    session = db.session()
+    session.execute("CREATE TEMP TABLE late (id int PRIMARY KEY); INSERT INTO late VALUES (1), (2)")
+    with pytest.raises(errors.FeatureNotSupported, match="temporary tables of other sessions"):
+        db.sql(f"SELECT * FROM pg_temp_{session.pid}.late")
+    session.close()
+    assert [schema.name for schema in db.database.catalog.schemas] == ["public"]
+    db.execute("CREATE TEMP TABLE late AS SELECT 3 AS id; CREATE INDEX by_id ON late (id)")
+    number = db.database.catalog.find((f"pg_temp_{db._default.pid}", "late")).id
+    db.close()
+    db = open_database()
+    assert [schema.name for schema in db.database.catalog.schemas] == ["public"]
+    assert db.database.catalog.objects() == ()
+    assert not list(Path(db.config.data_dir).glob(f"r{number}/**/*.parquet"))
+
+
 # --- storage -------------------------------------------------------------------------------------------
 
 

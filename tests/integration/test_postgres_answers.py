@@ -2,8 +2,9 @@
 
 Expressions run over a small table of ships: an ordinary row, a negative one, one of zeros and empties, one of NULLs.
 Most stand in the files of `answers/`, one on a line; those with a `=>` are of functions that this PostgreSQL lacks.
-Answers are compared as PostgreSQL prints them. Two kinds of difference are by design and taken out first: a numeric
-of no declared precision prints without trailing zeros and keeps 18 digits, and timestamptz shows its offset in full.
+Answers are compared as PostgreSQL prints them. Three kinds of difference are by design and taken out first: a numeric
+of no declared precision prints without trailing zeros and keeps 18 digits, timestamptz shows its offset in full, and
+fractions of a second have three digits or six.
 """
 
 # ruff: noqa: E501 -- a query stands on one line
@@ -11,6 +12,7 @@ of no declared precision prints without trailing zeros and keeps 18 digits, and 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -446,9 +448,13 @@ def agrees(mine: str | None, theirs: str | None, type_: SqlType) -> bool:
             a, b = float(mine), float(theirs)
             return mine == theirs or math.isclose(a, b, rel_tol=1e-14 if type_.kind is Kind.DOUBLE else 1e-6)
         case Kind.TIMESTAMPTZ:
-            return mine.removesuffix(":00") == theirs
+            return _FRACTION.sub(r"\1", mine.removesuffix(":00")) == theirs
         case _:
-            return mine == theirs
+            return _FRACTION.sub(r"\1", mine) == _FRACTION.sub(r"\1", theirs)
+
+
+# The zeros at the end of a fraction of a second.
+_FRACTION = re.compile(r"(:\d\d\.\d*?[1-9])0+(?!\d)")
 
 
 def differences(

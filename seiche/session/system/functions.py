@@ -16,6 +16,7 @@ from seiche.catalog.facts import moment
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.catalog.oids import id_of, user_oid
 from seiche.catalog.postgres import types
+from seiche.catalog.temporary import is_temporary
 from seiche.errors import InsufficientPrivilege, UndefinedFunction, UndefinedObject
 from seiche.session.system.state import Asking
 from seiche.sql.functions.system import VERSION
@@ -77,7 +78,11 @@ def _current_schema(asking: Asking) -> str | None:
 
 @function("current_schemas", takes=[BOOL], gives=TEXTS)
 def _current_schemas(asking: Asking, with_implicit: bool) -> list[str]:
-    return [*(["pg_catalog"] if with_implicit else []), *asking.existing_path()]
+    if not with_implicit:
+        return list(asking.existing_path())
+    path = asking.existing_path(temporary=True)
+    first = [name for name in path[:1] if is_temporary(name)]
+    return [*first, "pg_catalog", *path[len(first) :]]
 
 
 @function("current_user", "session_user", "user", "current_role", gives=TEXT)

@@ -14,15 +14,16 @@ from seiche.sql.parse import parse_name
 
 def _allowed(asking: Asking, user: User, words: str, target: Target | None) -> bool | None:
     """Whether any of the privileges in `words` is held. What has no entry in the catalog is open to all readers."""
-    wanted = [word.strip().upper() for word in words.split(",")]
-    for word in wanted:
-        if word.removesuffix(_OPTION) not in _KNOWN_WORDS:
-            raise InvalidParameter(f'unrecognized privilege type: "{word}"')
+    wanted = _listed(words)
     if target is None:
         return any(word in ("SELECT", "USAGE", "EXECUTE") for word in wanted)
     if user.superuser or target.owner == user.name:
         return True
     return any(_holds(asking, user, word, target) for word in wanted if word.removesuffix(_OPTION) in _OURS)
+
+
+def _listed(words: str) -> list[str]:
+    return [word.strip().upper() for word in words.split(",")]
 
 
 def _holds(asking: Asking, user: User, word: str, target: Target) -> bool:
@@ -34,7 +35,6 @@ _OPTION = " WITH GRANT OPTION"
 
 
 _OURS = {it.value for it in Privilege}
-_KNOWN_WORDS = _OURS | {"TRUNCATE", "REFERENCES", "TRIGGER", "TEMPORARY", "TEMP", "MEMBER"}
 
 
 def _on_relation(asking: Asking, user: User, relation: str, words: str) -> bool | None:
@@ -68,32 +68,43 @@ def _on_anything(asking: Asking, user: User, name: str, words: str) -> bool | No
     return _allowed(asking, user, words, None)
 
 
-def _privilege_functions(name: str, check: Callable[[Asking, User, str, str], bool | None], columns: int = 0) -> None:
-    """`name([user,] object, [column,] privilege)`. A column is as open as its relation."""
+def _privilege_functions(
+    name: str, check: Callable[[Asking, User, str, str], bool | None], known: str, columns: int = 0
+) -> None:
+    """`name([user,] object, [column,] privilege)`, for privileges among the `known`. A column is as open as its
+    relation."""
     takes = [TEXT] * (2 + columns)
 
+    def checked(words: str) -> str:
+        for word in _listed(words):
+            if word.removesuffix(_OPTION) not in known.split():
+                raise InvalidParameter(f'unrecognized privilege type: "{word}"')
+        return words
+
     def mine(asking: Asking, target: str, *rest: str) -> bool | None:
-        return check(asking, asking.user, target, rest[-1])
+        return check(asking, asking.user, target, checked(rest[-1]))
 
     def of(asking: Asking, user: str, target: str, *rest: str) -> bool | None:
-        return check(asking, asking.user_named(user), target, rest[-1])
+        return check(asking, asking.user_named(user), target, checked(rest[-1]))
 
     function(name, takes=takes, gives=BOOL)(mine)
     function(name, takes=[TEXT, *takes], gives=BOOL)(of)
 
 
-_privilege_functions("has_table_privilege", _on_relation)
-_privilege_functions("has_any_column_privilege", _on_relation)
-_privilege_functions("has_column_privilege", _on_relation, columns=1)
-_privilege_functions("has_schema_privilege", _on_schema)
-_privilege_functions("has_database_privilege", _on_database)
-_privilege_functions("has_function_privilege", _on_function)
-for _name in ("sequence", "tablespace", "type", "language", "server", "foreign_data_wrapper"):
-    _privilege_functions(f"has_{_name}_privilege", _on_anything)
+_privilege_functions("has_table_privilege", _on_relation, "SELECT INSERT UPDATE DELETE TRUNCATE REFERENCES TRIGGER")
+_privilege_functions("has_any_column_privilege", _on_relation, "SELECT INSERT UPDATE REFERENCES")
+_privilege_functions("has_column_privilege", _on_relation, "SELECT INSERT UPDATE REFERENCES", columns=1)
+_privilege_functions("has_schema_privilege", _on_schema, "CREATE USAGE")
+_privilege_functions("has_database_privilege", _on_database, "CREATE CONNECT TEMPORARY TEMP")
+_privilege_functions("has_function_privilege", _on_function, "EXECUTE")
+_privilege_functions("has_sequence_privilege", _on_anything, "USAGE SELECT UPDATE")
+_privilege_functions("has_tablespace_privilege", _on_anything, "CREATE")
+for _name in ("type", "language", "server", "foreign_data_wrapper"):
+    _privilege_functions(f"has_{_name}_privilege", _on_anything, "USAGE")
 
 
 def _has_role(asking: Asking, user: User, role: str, words: str) -> bool:
     return user.superuser or asking.user_named(role).name == user.name
 
 
-_privilege_functions("pg_has_role", _has_role)
+_privilege_functions("pg_has_role", _has_role, "MEMBER USAGE SET")

@@ -11,6 +11,7 @@ from seiche.catalog.facts import Facts
 from seiche.catalog.objects import CatalogObject, Database, ObjectKind, Schema, User
 from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
 from seiche.catalog.system_views import SYSTEM_VIEWS
+from seiche.catalog.temporary import is_temporary
 from seiche.errors import InvalidText, SeicheError, UndefinedObject, UndefinedSchema, UndefinedTable
 
 _NAMED_SCHEMAS = {oid: name for name, oid in SYSTEM_NAMESPACES.items()}
@@ -38,8 +39,10 @@ class Asking:
     def catalog(self) -> Catalog:
         return self.facts.catalog
 
-    def existing_path(self) -> tuple[str, ...]:
-        return tuple(name for name in self.search_path if self.catalog.try_schema(name) is not None)
+    def existing_path(self, *, temporary: bool = False) -> tuple[str, ...]:
+        """The schemas of the path that exist, that of temporary tables only where asked for."""
+        wanted = (name for name in self.search_path if temporary or not is_temporary(name))
+        return tuple(name for name in wanted if self.catalog.try_schema(name) is not None)
 
     # --- oids to things ------------------------------------------------------------------------------
 

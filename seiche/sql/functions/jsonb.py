@@ -74,8 +74,14 @@ def as_json(node: exp.Expr, settings: Settings) -> exp.Expr:
     match type_.kind:
         case Kind.JSONB:
             return node
-        case Kind.BOOLEAN | Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT | Kind.NUMERIC | Kind.REAL | Kind.DOUBLE:
+        case Kind.BOOLEAN | Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT | Kind.NUMERIC:
             return typed(to_text(node, settings), JSONB)
+        case Kind.REAL | Kind.DOUBLE:
+            # Json has no number for NaN, which compares greater than all, and for infinity.
+            infinity = spark_cast(exp.Literal.string("Infinity"), type_)
+            odd = comparison(exp.GTE, call(type_, "abs", node.copy()), infinity)
+            quote = case(VARCHAR, [(odd, text('"'))], text(""))
+            return call(JSONB, "concat", quote, to_text(node, settings), quote.copy())
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             shown = call(VARCHAR, "replace", to_text(node, settings), text(" "), text("T"))
             return typed(quoted(shown), JSONB)

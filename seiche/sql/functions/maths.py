@@ -71,7 +71,11 @@ def _double_whole(spark: str) -> Maker:
         size = call(DOUBLE, "abs", node.copy())
         # From 2^53 on every double is whole; NaN compares greater than all.
         large = comparison(exp.GTE, size, spark_cast(exp.Literal.string("9007199254740992"), DOUBLE))
-        return case(DOUBLE, [(large, node)], spark_cast(call(BIGINT, spark, node.copy()), DOUBLE))
+        whole = call(BIGINT, spark, node.copy())
+        # A bigint knows no -0, which is what the ceiling of -0.5 is.
+        signed_zero = binary(exp.Mul, DOUBLE, node.copy(), spark_cast(exp.Literal.string("0"), DOUBLE))
+        zero = comparison(exp.EQ, whole, integer(0))
+        return case(DOUBLE, [(large, node), (zero, signed_zero)], spark_cast(whole.copy(), DOUBLE))
 
     return make
 

@@ -41,6 +41,14 @@ def _flags(name: str, arguments: Nodes, index: int) -> str:
     return constant_text(name, arguments[index]) if len(arguments) > index else ""
 
 
+def _flags_of_one(name: str, arguments: Nodes, index: int) -> str:
+    """The flags of a function that all matches, or one of them, are its own choice of."""
+    flags = _flags(name, arguments, index)
+    if "g" in flags:
+        raise InvalidParameter(f'{name}() does not support the "global" option')
+    return flags
+
+
 def _pattern(name: str, node: exp.Expr, flags: str = "", *, before: int = 0, marked: bool = False) -> Regex:
     if not isinstance(node, exp.Literal):
         raise FeatureNotSupported(f"function {name} needs a constant pattern here")
@@ -220,13 +228,13 @@ def all_matches(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 @function("regexp_like", takes=[VARCHAR, VARCHAR, VARCHAR], optional=1)
 def _regexp_like(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(BOOLEAN, "rlike", arguments[0], _wanted(arguments[1], _flags("regexp_like", arguments, 2)))
+    return call(BOOLEAN, "rlike", arguments[0], _wanted(arguments[1], _flags_of_one("regexp_like", arguments, 2)))
 
 
 @function("regexp_count", takes=[VARCHAR, VARCHAR, INTEGER, VARCHAR], optional=2)
 def _regexp_count(arguments: Nodes, settings: Settings) -> exp.Expr:
     start = _constant("regexp_count", arguments, 2, 1)
-    wanted = _wanted(arguments[1], _flags("regexp_count", arguments, 3))
+    wanted = _wanted(arguments[1], _flags_of_one("regexp_count", arguments, 3))
     return call(INTEGER, "regexp_count", _rest(arguments[0], start, "regexp_count"), wanted)
 
 
@@ -235,7 +243,7 @@ def _regexp_substr(arguments: Nodes, settings: Settings) -> exp.Expr:
     name = "regexp_substr"
     start, count = _constant(name, arguments, 2, 1), _constant(name, arguments, 3, 1)
     group = _constant(name, arguments, 5, 0)
-    found = _nth(name, arguments[1], _flags(name, arguments, 4), count)
+    found = _nth(name, arguments[1], _flags_of_one(name, arguments, 4), count)
     node = _rest(arguments[0], start, name)
     if group > found.groups:
         return null(VARCHAR)
@@ -250,7 +258,7 @@ def _regexp_instr(arguments: Nodes, settings: Settings) -> exp.Expr:
     start, count = _constant(name, arguments, 2, 1), _constant(name, arguments, 3, 1)
     ends, group = _constant(name, arguments, 4, 0), _constant(name, arguments, 6, 0)
     node = _rest(arguments[0], start, name)
-    flags = _flags(name, arguments, 5)
+    flags = _flags_of_one(name, arguments, 5)
     found = _nth(name, arguments[1], flags, count)
     matched = call(BOOLEAN, "rlike", node.copy(), text(found.java))
     if group == 0:

@@ -93,7 +93,7 @@ def discard(cursor: Cursor) -> Discard:
     if word not in ("all", "plans", "sequences", "temp", "temporary"):
         raise cursor.error()
     cursor.index += 1
-    return Discard(word == "all")
+    return Discard(word == "all", word in ("temp", "temporary"))
 
 
 def unlisten(cursor: Cursor) -> Unlisten:

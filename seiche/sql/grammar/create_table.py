@@ -38,7 +38,7 @@ from seiche.sql.tokens import CLOSING, QUOTED
 from seiche.types import Kind
 
 
-def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
+def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | CreateTableAs:
     if_not_exists = cursor.if_not_exists()
     name = cursor.object_name()
     body: _TableBody | None = None
@@ -59,6 +59,9 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
             append_only = True
         elif cursor.accept("on", "conflict"):
             on_conflict = _conflict_rule(cursor)
+        elif temporary and cursor.accept("on", "commit"):
+            if not cursor.accept("preserve", "rows"):
+                raise cursor.unsupported("ON COMMIT of anything but PRESERVE ROWS", hint="Drop the table yourself.")
         elif cursor.sees("with", "version"):
             position = cursor.position()
             cursor.index += 2
@@ -77,11 +80,21 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
         if versions:
             raise cursor.unsupported("WITH VERSION COLUMN of a table made from a query")
         query = cursor.query(cursor.rest())
-        return CreateTableAs(name, renamed, query, if_not_exists, append_only, on_conflict, options)
+        return CreateTableAs(name, renamed, query, if_not_exists, append_only, on_conflict, options, temporary)
     columns, primary_key, watermarks = body.checked()
     _check_versions(versions, columns, primary_key, on_conflict, position)
     return CreateTable(
-        name, columns, primary_key, watermarks, if_not_exists, append_only, on_conflict, options, versions, written
+        name,
+        columns,
+        primary_key,
+        watermarks,
+        if_not_exists,
+        append_only,
+        on_conflict,
+        options,
+        versions,
+        temporary,
+        encoding=written,
     )
 
 

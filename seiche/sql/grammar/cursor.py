@@ -226,6 +226,12 @@ class Cursor:
             parts.append(part())
         return parts
 
+    def accept_temporary(self) -> bool:
+        """TEMPORARY after CREATE, with the words that PostgreSQL lets stand before it."""
+        if self.word() in ("local", "global") and self.word(1) in ("temp", "temporary"):
+            self.index += 1
+        return self.accept("temp") or self.accept("temporary")
+
     def if_not_exists(self) -> bool:
         return self.accept("if", "not", "exists")
 

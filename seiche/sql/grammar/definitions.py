@@ -44,8 +44,13 @@ _RENAMED = (
 
 def create(cursor: Cursor) -> Statement:
     or_replace = cursor.accept("or", "replace")
+    temporary = cursor.accept_temporary()
     if cursor.accept("view"):
-        return _create_view(cursor, or_replace)
+        return _create_view(cursor, or_replace, temporary)
+    if temporary:
+        if or_replace or not cursor.accept("table"):
+            raise cursor.unsupported(f"CREATE TEMPORARY {cursor.word().upper()}")
+        return create_table(cursor, temporary=True)
     if cursor.accept("function"):
         return create_function(cursor, or_replace)
     if cursor.accept("aggregate"):
@@ -81,7 +86,7 @@ def create(cursor: Cursor) -> Statement:
             return create_source(cursor)
         case "unique" if cursor.word(1) == "index":
             raise cursor.unsupported("UNIQUE INDEX", hint="Declare a PRIMARY KEY on the table.")
-        case "temp" | "temporary" | "unlogged" as word:
+        case "unlogged" as word:
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case (
             "connection" | "secret" | "type" | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
@@ -91,12 +96,12 @@ def create(cursor: Cursor) -> Statement:
             raise cursor.error(hint=nearest(word, ("table", "materialized", "view", "index", "schema", "user")))
 
 
-def _create_view(cursor: Cursor, or_replace: bool) -> CreateView:
+def _create_view(cursor: Cursor, or_replace: bool, temporary: bool) -> CreateView:
     if_not_exists = cursor.if_not_exists()
     name = cursor.object_name()
     columns = cursor.column_names()
     cursor.expect("as")
-    return CreateView(name, columns, cursor.query(cursor.rest()), or_replace, if_not_exists)
+    return CreateView(name, columns, cursor.query(cursor.rest()), or_replace, if_not_exists, temporary)
 
 
 def _create_materialized_view(cursor: Cursor) -> CreateMaterializedView:

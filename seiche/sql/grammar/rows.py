@@ -12,6 +12,10 @@ from seiche.errors import SyntaxError_
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.statements import Assignment, Delete, Insert, Select, SqlExpression, SqlQuery, Statement, Update
 from seiche.sql.tokens import source_of
+from seiche.sql.trees import read_tree
+
+# What may follow FROM in a query, and may not in UPDATE and DELETE.
+_AFTER_FROM = ("group", "having", "windows", "order", "limit", "offset", "fetch", "locks", "qualify")
 
 
 def select(cursor: Cursor, prefix: Sequence[Token] = ()) -> Select:
@@ -19,19 +23,22 @@ def select(cursor: Cursor, prefix: Sequence[Token] = ()) -> Select:
 
 
 def with_query(cursor: Cursor) -> Statement:
-    """WITH leads a query, or the query of an INSERT."""
+    """WITH leads a query, the query of an INSERT, or an UPDATE or DELETE."""
     start = cursor.index
     leads = cursor.at_word("select", "values", "table", "insert", "update", "delete", "merge")
     # Where AS follows, such a word is the name of one of the queries.
     main = cursor.region(lambda index: leads(index) and cursor.word(index + 1 - cursor.index) != "as")
     verb = cursor.word(main - cursor.index)
-    if verb == "insert":
+    writing: dict[str, Callable[[Cursor, Sequence[Token]], Statement]] = {
+        "insert": insert, "update": update, "delete": delete
+    }  # fmt: skip
+    if verb in writing:
         prefix = cursor.tokens[start:main]
         cursor.index = main + 1
-        return insert(cursor, prefix)
-    if verb in ("update", "delete", "merge"):
+        return writing[verb](cursor, prefix)
+    if verb == "merge":
         cursor.index = main
-        raise cursor.unsupported(f"WITH before {verb.upper()}", hint="Use a subquery in its WHERE.")
+        raise cursor.unsupported("MERGE")
     return select(cursor)
 
 
@@ -73,7 +80,16 @@ def _alias(cursor: Cursor, before: str) -> str | None:
     return None if cursor.peek() is None or cursor.word() in (before, "where", "returning", "using") else cursor.name()
 
 
-def update(cursor: Cursor) -> Update:
+def _common(cursor: Cursor, prefix: Sequence[Token]) -> SqlQuery | None:
+    """The queries of the WITH before a statement, as those of a query that uses none of them."""
+    if not prefix:
+        return None
+    query = [*prefix, Token(TokenType.SELECT, "SELECT"), Token(TokenType.NUMBER, "1")]
+    return SqlQuery(read_tree(cursor.text, query, None, cursor.peek()), f"{source_of(cursor.text, prefix)} SELECT 1")
+
+
+def update(cursor: Cursor, prefix: Sequence[Token] = ()) -> Update:
+    common = _common(cursor, prefix)
     cursor.accept("only")
     table = cursor.object_name()
     alias = _alias(cursor, "set")
@@ -91,9 +107,19 @@ def update(cursor: Cursor) -> Update:
                 detail="An UPDATE cannot have multiple assignments to the same column.",
             )
         seen.add(assignment.column)
-    if cursor.sees("from"):
-        raise cursor.unsupported("UPDATE ... FROM", hint="Use a subquery in SET or WHERE.")
-    return Update(table, alias, tuple(assignments), _where(cursor), _returning(cursor))
+    others = _others(cursor, "from")
+    return Update(table, alias, tuple(assignments), _where(cursor), _returning(cursor), others, common)
+
+
+def _others(cursor: Cursor, word: str) -> SqlQuery | None:
+    """The relations beside the target, as a query for all of their columns."""
+    if not cursor.accept(word):
+        return None
+    prefix = [Token(TokenType.SELECT, "SELECT"), Token(TokenType.STAR, "*"), Token(TokenType.FROM, "FROM")]
+    tree, source = cursor.take(cursor.region(cursor.at_word("where", "returning")), None, prefix)
+    if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in _AFTER_FROM):
+        raise cursor.error()
+    return SqlQuery(tree, f"SELECT * FROM {source}")
 
 
 def _assignment(cursor: Cursor) -> list[Assignment]:
@@ -168,14 +194,14 @@ def _where(cursor: Cursor) -> SqlExpression | None:
     return cursor.expression(cursor.at_word("returning"))
 
 
-def delete(cursor: Cursor) -> Delete:
+def delete(cursor: Cursor, prefix: Sequence[Token] = ()) -> Delete:
+    common = _common(cursor, prefix)
     cursor.expect("from")
     cursor.accept("only")
     table = cursor.object_name()
     alias = _alias(cursor, "using")
-    if cursor.sees("using"):
-        raise cursor.unsupported("DELETE ... USING", hint="Use a subquery in WHERE.")
-    return Delete(table, alias, _where(cursor), _returning(cursor))
+    others = _others(cursor, "using")
+    return Delete(table, alias, _where(cursor), _returning(cursor), others=others, common=common)
 
 
 def truncate(cursor: Cursor) -> Delete:

@@ -252,3 +252,39 @@ def test_dependants_are_what_the_user_made_on_top(harbour: Catalog) -> None:
     assert [item.id for item in harbour.dependants(BUSIEST)] == [REPORT]
     assert {item.id for item in harbour.dependants(SHIPS)} == {REPORT, BUSIEST, BY_NAME}
     assert [item.id for item in harbour.children(BUSIEST)] == [STATE]
+
+
+# Temporary tables
+
+
+@pytest.fixture
+def with_temporary(harbour: Catalog) -> Catalog:
+    """The harbour while session 7 has a table `ships` of its own, with an index."""
+    return harbour.with_schema(Schema(ObjectId(200), "dev", "pg_temp_7")).with_objects(
+        made(201, ObjectKind.TABLE, "ships", schema="pg_temp_7"),
+        made(202, ObjectKind.INDEX, "own", 201, schema="pg_temp_7"),
+    )
+
+
+def test_pg_temp_is_the_schema_of_the_session_that_says_so(with_temporary: Catalog) -> None:
+    assert with_temporary.find(("pg_temp", "ships"), search_path=("pg_temp_7", "public")).id == 201
+    assert with_temporary.find(("ships",), search_path=("pg_temp_7", "public")).id == 201
+    assert with_temporary.find(("ships",)).id == SHIPS
+    with pytest.raises(UndefinedTable):
+        with_temporary.find(("pg_temp", "ships"), search_path=("pg_temp_8", "public"))
+
+
+def test_what_lasts_cannot_use_a_temporary_table(with_temporary: Catalog) -> None:
+    with pytest.raises(FeatureNotSupported, match='materialized view "busy" must not use temporary table'):
+        with_temporary.with_objects(made(203, ObjectKind.MATERIALIZED_VIEW, "busy", 201))
+
+
+@pytest.mark.parametrize(("id", "schema"), [(201, "public"), (ARRIVALS, "pg_temp_7")])
+def test_no_table_becomes_temporary_and_none_stops_to_be(with_temporary: Catalog, id: int, schema: str) -> None:
+    with pytest.raises(FeatureNotSupported, match="into or out of temporary schemas"):
+        with_temporary.with_objects(replace(with_temporary.get(id), schema=schema, name="moved"))
+
+
+def test_temporary_tables_are_forgotten_together(harbour: Catalog, with_temporary: Catalog) -> None:
+    assert with_temporary.without_temporary() == harbour
+    assert harbour.without_temporary() is harbour

@@ -109,6 +109,7 @@ def test_a_name_that_would_be_taken_for_a_with_query_is_refused() -> None:
         ('CREATE MATERIALIZED VIEW "Ships" AS TABLE ships', "CREATE MATERIALIZED VIEW boats AS TABLE ships"),
         ("CREATE OR REPLACE VIEW ships (a) AS SELECT 1", "CREATE OR REPLACE VIEW boats (a) AS SELECT 1"),
         ("CREATE TABLE ships AS SELECT 1 AS a", "CREATE TABLE boats AS SELECT 1 AS a"),
+        ("CREATE LOCAL TEMP TABLE ships (id int)", "CREATE LOCAL TEMP TABLE boats (id int)"),
     ],
 )
 def test_an_object_is_created_under_its_new_name(definition: str, new: str) -> None:

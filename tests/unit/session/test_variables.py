@@ -128,3 +128,12 @@ def test_what_cannot_be_changed_may_be_set_to_what_it_is() -> None:
     assert Variables().with_value("database", "dev").get("database") == "dev"
     with pytest.raises(InvalidParameter, match="cannot be changed"):
         Variables().with_value("database", None)
+
+
+def test_temporary_tables_come_first_in_the_search_path_unless_it_names_them() -> None:
+    variables = Variables(temporary="pg_temp_7")
+    assert variables.search_path == ("pg_temp_7", "public")
+    written = variables.with_value("search_path", "north, pg_temp")
+    assert written.search_path == ("north", "pg_temp_7")
+    assert written.lasting_path == ("north",)
+    assert written.reset() == variables

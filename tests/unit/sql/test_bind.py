@@ -14,6 +14,7 @@ from seiche.errors import (
     FeatureNotSupported,
     GroupingError,
     InvalidDefinition,
+    InvalidParameter,
     InvalidText,
     NumericOutOfRange,
     SeicheError,
@@ -25,6 +26,7 @@ from seiche.errors import (
 )
 from seiche.model import Column
 from seiche.sql.bind import (
+    Beside,
     BoundQuery,
     BoundRelation,
     Settings,
@@ -75,6 +77,12 @@ class Harbour:
 
 def parsed(text: str) -> exp.Expr:
     return sqlglot.parse_one(text, dialect=Seiche)
+
+
+def selected(text: str) -> exp.Select:
+    tree = parsed(text)
+    assert isinstance(tree, exp.Select)
+    return tree
 
 
 def expression(text: str) -> exp.Expr:
@@ -283,6 +291,9 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
     ("SELECT id + true FROM ships", UndefinedFunction, "operator does not exist: integer + boolean"),
     ("SELECT id = name FROM ships", UndefinedFunction, "operator does not exist: integer = character varying"),
     ("SELECT * FROM ships WHERE id", DatatypeMismatch, "argument of WHERE must be type boolean, not type integer"),
+    ("SELECT 1 LIMIT '1'::jsonb", DatatypeMismatch, "argument of LIMIT must be type bigint, not type jsonb"),
+    ("SELECT 1 OFFSET true", DatatypeMismatch, "argument of OFFSET must be type bigint, not type boolean"),
+    ("SELECT regexp_count(name, 'a', 1, 'g') FROM ships", InvalidParameter, 'does not support the "global" option'),
     ("SELECT * FROM ships WHERE id AND true", DatatypeMismatch, "argument of AND must be type boolean"),
     (
         "SELECT id FROM ships UNION SELECT name FROM ships",
@@ -408,6 +419,56 @@ def test_delete_selects_all_columns_of_the_rows_that_match() -> None:
     query = bind_delete(SHIPS, None, expression("tons > (SELECT avg(id) FROM berths)"), Harbour(), Settings(now_ms=0))
     assert names(query) == [column.name for column in SHIPS.columns]
     assert query.relations == {7, 8}
+
+
+def test_update_from_changes_a_row_once_however_many_rows_it_meets() -> None:
+    beside = Beside(selected("SELECT * FROM berths b LEFT JOIN ships s ON s.id = b.ship"), ("_row_id",))
+    assignments = [("name", expression("b.quay"))]
+    where = expression("b.ship = ships.id")
+    query = bind_update(SHIPS, None, assignments, where, Harbour(), Settings(now_ms=0), beside)
+    assert names(query) == [p + c.name for p in ("old_", "new_") for c in SHIPS.columns]
+    assert "`b`.`quay` AS `new_name`" in query.sql
+    assert "FROM `r8` AS `b` LEFT JOIN `r7` AS `s` ON (`s`.`id` = `b`.`ship`) CROSS JOIN `r7` AS `ships`" in query.sql
+    assert "PARTITION BY `all_rows`.`old__row_id` ORDER BY `all_rows`.`new_name`" in query.sql
+    assert query.relations == {7, 8}
+
+
+def test_delete_using_takes_a_row_once_however_many_rows_it_meets() -> None:
+    beside = Beside(selected("SELECT * FROM berths, ships AS other"), ("id",))
+    query = bind_delete(SHIPS, "s", expression("s.id = ship"), Harbour(), Settings(now_ms=0), beside)
+    assert names(query) == [column.name for column in SHIPS.columns]
+    assert "PARTITION BY `all_rows`.`id`" in query.sql
+    assert query.relations == {7, 8}
+
+
+@pytest.mark.parametrize(
+    ("others", "where", "kind", "message"),
+    [
+        ("SELECT * FROM ships", "true", DuplicateAlias, 'table name "ships" specified more than once'),
+        ("SELECT * FROM berths", "id = 1", AmbiguousColumn, 'column reference "id" is ambiguous'),
+        ("SELECT * FROM berths b JOIN berths c ON c.ship = ships.id", "true", UndefinedTable, '"ships"'),
+    ],
+)
+def test_delete_using_refuses_what_postgres_refuses(
+    others: str, where: str, kind: type[SeicheError], message: str
+) -> None:
+    beside = Beside(selected(others), ("id",))
+    with pytest.raises(kind, match=message):
+        bind_delete(SHIPS, None, expression(where), Harbour(), Settings(now_ms=0), beside)
+
+
+def test_queries_of_with_are_seen_in_every_clause_of_a_statement_that_writes() -> None:
+    common = parsed("WITH moored AS (SELECT ship FROM berths) SELECT 1")
+    where = expression("ships.id = m.ship AND m.ship IN (SELECT ship FROM moored)")
+    beside = Beside(selected("SELECT * FROM moored m"), ("id",), common)
+    query = bind_delete(SHIPS, None, where, Harbour(), Settings(now_ms=0), beside)
+    assert query.sql.count("FROM `r8`") == 2
+    tons = [("tons", expression("(SELECT max(ship) FROM moored)"))]
+    query = bind_update(SHIPS, None, tons, None, Harbour(), Settings(now_ms=0), Beside(None, ("id",), common))
+    assert "FROM `r8`" in query.sql
+    wrong = parsed("WITH moored AS (SELECT pier FROM berths) SELECT 1")
+    with pytest.raises(UndefinedColumn, match="pier"):
+        bind_delete(SHIPS, None, None, Harbour(), Settings(now_ms=0), Beside(None, ("id",), wrong))
 
 
 def test_returning_reads_the_written_rows() -> None:

@@ -102,6 +102,14 @@ DEFINITIONS: dict[str, Statement] = {
     "CREATE TABLE t (a int) ON CONFLICT OVERWRITE": CreateTable(
         name("t"), (ColumnDef("a", types.INTEGER),), on_conflict=ConflictRule.OVERWRITE
     ),
+    "CREATE TEMPORARY TABLE t (a int)": CreateTable(name("t"), (ColumnDef("a", types.INTEGER),), temporary=True),
+    "CREATE LOCAL TEMP TABLE t (a int) ON COMMIT PRESERVE ROWS": CreateTable(
+        name("t"), (ColumnDef("a", types.INTEGER),), temporary=True
+    ),
+    "CREATE OR REPLACE TEMP VIEW v AS SELECT 1 AS a": CreateView(
+        name("v"), (), parse_query("SELECT 1 AS a"), or_replace=True, temporary=True
+    ),
+    "CREATE TEMP TABLE t AS SELECT 1 AS a": CreateTableAs(name("t"), (), parse_query("SELECT 1 AS a"), temporary=True),
     "CREATE TABLE t (a int) ON CONFLICT DO UPDATE IF NOT NULL": CreateTable(
         name("t"), (ColumnDef("a", types.INTEGER),), on_conflict=ConflictRule.UPDATE_IF_NOT_NULL
     ),
@@ -241,6 +249,28 @@ ROWS: dict[str, Statement] = {
         ),
     ),
     "UPDATE ships SET a = DEFAULT": Update(name("ships"), None, (Assignment("a", DEFAULT),)),
+    "UPDATE ships s SET a = o.a FROM offers o JOIN berths USING (berth) WHERE o.ship = s.id": Update(
+        name("ships"),
+        "s",
+        (Assignment("a", parse_expression("o.a")),),
+        parse_expression("o.ship = s.id"),
+        others=parse_query("SELECT * FROM offers o JOIN berths USING (berth)"),
+    ),
+    "WITH a AS (SELECT 1), b AS (SELECT 2) DELETE FROM ships USING a": Delete(
+        name("ships"),
+        None,
+        others=parse_query("SELECT * FROM a"),
+        common=parse_query("WITH a AS (SELECT 1), b AS (SELECT 2) SELECT 1"),
+    ),
+    "WITH a AS (SELECT 1 AS n) UPDATE ships SET tons = (SELECT n FROM a)": Update(
+        name("ships"),
+        None,
+        (Assignment("tons", parse_expression("(SELECT n FROM a)")),),
+        common=parse_query("WITH a AS (SELECT 1 AS n) SELECT 1"),
+    ),
+    "DELETE FROM ships USING offers, berths AS b": Delete(
+        name("ships"), None, others=parse_query("SELECT * FROM offers, berths AS b")
+    ),
     "DELETE FROM ships": Delete(name("ships"), None),
     "TRUNCATE ships": Delete(name("ships"), None, truncating=True),
     "TRUNCATE TABLE ONLY public.ships RESTART IDENTITY CASCADE": Delete(name("public", "ships"), None, truncating=True),
@@ -559,6 +589,7 @@ def test_a_type_that_is_not_one_says_so(text: str, error: type[UserError], messa
         ("DELETE ships", "ships"),
         ("INSERT INTO ships SET a = 1", "SET"),
         ("UPDATE ships SET a = WHERE true", "WHERE"),
+        ("UPDATE ships SET a = 1 FROM WHERE true", "WHERE"),
         ("BEGIN QUICKLY", "QUICKLY"),
         ("CANCEL JOB x", "x"),
         ("SHOW TABLES LIKE x", "x"),
@@ -652,23 +683,22 @@ def test_a_likely_slip_gets_a_hint(text: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("CREATE TEMPORARY SEQUENCE s", "CREATE TEMPORARY SEQUENCE is not supported"),
+        ("CREATE TEMP TABLE t (a int) ON COMMIT DROP", "ON COMMIT of anything but PRESERVE ROWS is not supported"),
         (
             "CREATE SOURCE s (a int) INCLUDE timestamp WITH (connector = 'kafka')",
             "CREATE SOURCE with INCLUDE is not supported",
         ),
-        ("CREATE TEMPORARY TABLE t (a int)", "CREATE TEMPORARY is not supported"),
         ("CREATE UNIQUE INDEX i ON t (a)", "UNIQUE INDEX is not supported"),
         ("CREATE TABLE t (a int UNIQUE)", "UNIQUE on a column is not supported"),
         ("CREATE TABLE t (a int, CHECK (a > 0))", "CHECK constraint is not supported"),
         ("CREATE TABLE t (a int) FORMAT PLAIN ENCODE JSON (a = 1)", "options of an encoding is not supported"),
         ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", "ON CONFLICT in INSERT is not supported"),
-        ("UPDATE t SET a = u.a FROM u", "UPDATE ... FROM is not supported"),
         (
             "UPDATE t SET (a, b) = (SELECT * FROM u)",
             "assigning several columns from this form of subquery is not supported",
         ),
-        ("DELETE FROM t USING u WHERE true", "DELETE ... USING is not supported"),
-        ("WITH a AS (SELECT 1) DELETE FROM t", "WITH before DELETE is not supported"),
+        ("WITH a AS (SELECT 1) MERGE INTO t", "MERGE is not supported"),
         ("WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a", "DELETE inside WITH is not supported"),
         ("SELECT 1 INTO t", "SELECT INTO is not supported"),
         ("TRUNCATE t, u", "TRUNCATE of several tables is not supported"),

@@ -165,10 +165,10 @@ def test_a_real_reads_back_from_its_text(value: float) -> None:
         (4 * HOUR + 5 * 60_000_000 + 6_789_000, TIME, "04:05:06.789"),
         (24 * HOUR, TIME, "24:00:00"),
         (datetime(2024, 1, 2, 3, 4, 5), TIMESTAMP, "2024-01-02 03:04:05"),
-        (datetime(2024, 1, 2, 3, 4, 5, 120_000), TIMESTAMP, "2024-01-02 03:04:05.12"),
+        (datetime(2024, 1, 2, 3, 4, 5, 120_000), TIMESTAMP, "2024-01-02 03:04:05.120"),
         (datetime(2024, 1, 2, 3, 4, 5, 1), TIMESTAMP, "2024-01-02 03:04:05.000001"),
         (datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC), TIMESTAMPTZ, "2024-01-02 03:04:05+00:00"),
-        (datetime(2024, 1, 2, 3, 4, 5, 500_000), TIMESTAMPTZ, "2024-01-02 03:04:05.5+00:00"),
+        (datetime(2024, 1, 2, 3, 4, 5, 500_000), TIMESTAMPTZ, "2024-01-02 03:04:05.500+00:00"),
     ],
 )
 def test_dates_and_times(value: Any, type_: SqlType, text: str) -> None:
