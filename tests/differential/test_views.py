@@ -5,7 +5,8 @@ restarts and views created late in between. Hypothesis makes the choices. The fe
 the same; SEICHE_TEST_EXAMPLES=n draws n new ones, and makes one that fails smaller before it is reported.
 
 A script that fails is written to kept/failed.json, with its SQL and its rows. Given a name and a word on what it
-found, it stays there, and is played in every run: the same script, however the grammar grows.
+found, it stays there, and is played in every run: the same script, however the grammar grows. One that nobody made
+smaller takes a minute, and is played with the long tests.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from tests.differential.script import Script, load, save
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 KEPT = Path(__file__).parent / "kept"
+SMALL_STEPS = 12
 DEFAULT_EXAMPLES = 6  # the first few that hypothesis tries are tiny
 _asked = os.environ.get("SEICHE_TEST_EXAMPLES")
 _numbers = itertools.count()
@@ -60,7 +63,13 @@ def test_views_equal_their_queries_after_every_epoch(
     played(draft.script(rng), spark, tmp_path_factory.mktemp("harbour"), f"example {next(_numbers)}")
 
 
-@pytest.mark.parametrize("path", sorted(KEPT.glob("*.json")), ids=lambda path: path.stem)
+def _kept() -> Iterator[object]:
+    for path in sorted(KEPT.glob("*.json")):
+        is_small = len(load(path).steps) <= SMALL_STEPS
+        yield pytest.param(path, id=path.stem, marks=[] if is_small else [pytest.mark.long])
+
+
+@pytest.mark.parametrize("path", list(_kept()))
 @pytest.mark.timeout(600)
 def test_a_script_that_once_failed_passes(path: Path, spark: SparkSession, tmp_path: Path) -> None:
     script = load(path)
