@@ -15,7 +15,7 @@ from seiche.sql.calls import call_of
 from seiche.sql.casts import convert, micros_of, settle
 from seiche.sql.functions import undefined
 from seiche.sql.literals import MICROS_PER_DAY, interval_constant
-from seiche.sql.nodes import bigint, call, integer, is_unknown, spark_cast, type_of, typed
+from seiche.sql.nodes import bigint, call, integer, is_unknown, null, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
 from seiche.sql.user_aggregates import aggregated, user_aggregate
 from seiche.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
@@ -56,6 +56,11 @@ def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
         ignore_nulls = any(isinstance(each, exp.IgnoreNulls) for each in arguments)
         arguments = [e.this if isinstance(e, exp.IgnoreNulls | exp.RespectNulls) else e for e in arguments]
 
+    nothing = spec is not None and _is_empty(spec)
+    if nothing:  # Spark knows no such frame, but one of which no row is taken
+        spec = exp.WindowSpec(kind="ROWS", start="CURRENT ROW", end="CURRENT ROW")
+        condition = exp.false()
+
     unframed = spec is None or name in RANKING or name in ("lag", "lead")
 
     def over(inner: exp.Expr, frame: exp.WindowSpec | None = None if unframed else spec) -> exp.Expr:
@@ -80,7 +85,8 @@ def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
         made = over(call(type_, name, *given))
         return spark_cast(made, cast_to) if cast_to != type_ else made
     if name in OFFSET:
-        return _offset(binder, name, [inside.bind(a) for a in arguments], over, ignore_nulls)
+        made = _offset(binder, name, [inside.bind(a) for a in arguments], over, ignore_nulls)
+        return null(type_of(made)) if nothing and not unframed else made
     own = None if is_aggregate(name) else user_aggregate(binder, name)
     if own is not None:
         return _replaced(aggregated(inside, own, arguments, condition, Clause.WINDOW), over)
@@ -151,7 +157,7 @@ def _whole(node: exp.Expr) -> int | None:
     match node:
         case exp.Literal(is_string=False) if node.name.isdecimal():
             return int(node.name)
-        case exp.Paren():
+        case exp.Paren() | exp.Cast():
             return _whole(node.this)
         case exp.Neg():
             inner = _whole(node.this)
@@ -188,6 +194,16 @@ def _window_parts(
     if any(isinstance(bound, exp.Expr) and bound.meta.get(_MICROS) for bound in frame.args.values()):
         order = [_in_micros(order)]
     return partition, order, frame
+
+
+def _is_empty(spec: exp.WindowSpec) -> bool:
+    """Whether the frame ends before it begins, as `BETWEEN 1 PRECEDING AND 2 PRECEDING` does."""
+    side = spec.args.get("start_side")
+    bounds = [spec.args.get(each) for each in ("start", "end")]
+    start, end = (_whole(each) if isinstance(each, exp.Expr) else None for each in bounds)
+    if start is None or end is None or side != spec.args.get("end_side"):
+        return False
+    return start < end if side == "PRECEDING" else start > end
 
 
 def _in_micros(order: Sequence[exp.Expr]) -> exp.Expr:

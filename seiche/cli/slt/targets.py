@@ -53,7 +53,8 @@ class Thing:
 
 # What comes first takes most of the rest along. A schema has to be empty, and a user owns nothing by then.
 _DROP_ORDER = ("SINK", "SUBSCRIPTION", "TABLE", "SOURCE", "MATERIALIZED VIEW", "VIEW", "INDEX", "AGGREGATE", "FUNCTION")
-_LAST = ("SCHEMA", "USER")
+_LAST = ("SCHEMA", "DATABASE", "USER")
+_BARE = frozenset({"DATABASE", "USER"})  # DROP takes one name of these, and no CASCADE
 
 
 def by_kind(things: Iterable[Thing]) -> list[tuple[str, list[str]]]:
@@ -63,6 +64,13 @@ def by_kind(things: Iterable[Thing]) -> list[tuple[str, list[str]]]:
         found.setdefault(thing.kind, []).append(thing.name)
     others = sorted(set(found) - {*_DROP_ORDER, *_LAST})
     return [(kind, found[kind]) for kind in (*_DROP_ORDER, *others, *_LAST) if kind in found]
+
+
+def drops(kind: str, names: Sequence[str]) -> list[str]:
+    """What follows DROP and the kind in the statements that remove these."""
+    if kind in _BARE:
+        return list(names)
+    return [f"{', '.join(names)} CASCADE"] if names else []
 
 
 def quoted(*parts: str) -> str:
@@ -95,6 +103,7 @@ class EngineTarget:
             if item.kind is not ObjectKind.INTERNAL
         }
         found |= {Thing("SCHEMA", quoted(schema.name)) for schema in catalog.schemas}
+        found |= {Thing("DATABASE", quoted(each.name)) for each in catalog.databases}
         return frozenset(found | {Thing("USER", quoted(user.name)) for user in catalog.users})
 
     def drop(self, things: Iterable[Thing]) -> None:
@@ -102,9 +111,8 @@ class EngineTarget:
         for kind, names in by_kind(things):
             there = {thing.name for thing in self.inventory() if thing.kind == kind}
             left = [name for name in names if name in there]  # some went with what was dropped before
-            if left:
-                cascade = "" if kind == "USER" else " CASCADE"
-                session.execute(f"DROP {kind} {', '.join(left)}{cascade}")
+            for words in drops(kind, left):
+                session.execute(f"DROP {kind} {words}")
 
 
 class EngineConnection:

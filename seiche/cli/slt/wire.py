@@ -13,7 +13,7 @@ import psycopg
 from psycopg import pq
 
 from seiche.cli.slt.answers import Answered, Refused
-from seiche.cli.slt.targets import SEICHE_LABEL, Thing, by_kind, quoted
+from seiche.cli.slt.targets import SEICHE_LABEL, Thing, by_kind, drops, quoted
 from seiche.errors import SurroundingsError
 
 _CONNECT_TIMEOUT_S = 10
@@ -35,6 +35,7 @@ SELECT CASE f.type WHEN 'aggregate' THEN 'AGGREGATE' ELSE 'FUNCTION' END, s.name
 FROM rw_catalog.rw_functions f JOIN rw_catalog.rw_schemas s ON s.id = f.schema_id
 """
 _SCHEMAS = "SELECT nspname FROM pg_catalog.pg_namespace"
+_DATABASES = "SELECT datname FROM pg_catalog.pg_database"
 _USERS = "SELECT rolname FROM pg_catalog.pg_roles"
 
 
@@ -58,12 +59,13 @@ class WireTarget:
         rows = self._expect(_OBJECTS if SEICHE_LABEL in self.labels else _RELATIONS)
         found = {Thing(_KINDS.get(str(row[0]), str(row[0])), quoted(str(row[1]), str(row[2]))) for row in rows}
         found |= {Thing("SCHEMA", quoted(str(row[0]))) for row in self._expect(_SCHEMAS)}
+        found |= {Thing("DATABASE", quoted(str(row[0]))) for row in self._expect(_DATABASES)}
         return frozenset(found | {Thing("USER", quoted(str(row[0]))) for row in self._expect(_USERS)})
 
     def drop(self, things: Iterable[Thing]) -> None:
         for kind, names in by_kind(things):
-            cascade = "" if kind == "USER" else " CASCADE"
-            self._expect(f"DROP {kind} IF EXISTS {', '.join(names)}{cascade}")
+            for words in drops(kind, names):
+                self._expect(f"DROP {kind} IF EXISTS {words}")
 
     def close(self) -> None:
         self._own.close()

@@ -230,6 +230,15 @@ def test_offsets_of_window_functions_are_computed_where_they_are_constants() -> 
         assert made in sql
 
 
+def test_a_frame_that_ends_before_it_begins_has_no_rows() -> None:
+    frame = "(ORDER BY id ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING)"
+    sql = bound(f"SELECT count(*) OVER {frame}, first_value(tons) OVER {frame}, lag(tons) OVER {frame} FROM ships").sql
+    assert "COUNT(CASE WHEN FALSE THEN 1 END) OVER" in sql
+    assert "ROWS BETWEEN CURRENT ROW AND CURRENT ROW" in sql
+    assert "CAST(NULL AS INT)" in sql
+    assert "LAG(`ships`.`tons`) OVER" in sql
+
+
 def test_time_windows_add_their_bounds() -> None:
     query = bound(
         "SELECT window_start, window_end, count(*) FROM tumble(ships, arrived, interval '1 hour') GROUP BY 1, 2"

@@ -12,7 +12,7 @@ import pytest
 from seiche.cli.slt.answers import Answered, Refused
 from seiche.cli.slt.command import find_files, report_text, summary
 from seiche.cli.slt.runner import FileReport, Options, run_file
-from seiche.cli.slt.targets import Thing, by_kind
+from seiche.cli.slt.targets import Thing, by_kind, drops
 from seiche.errors import InvalidParameter
 
 
@@ -186,7 +186,17 @@ def test_files_are_found_by_name_folder_and_pattern(tmp_path: Path) -> None:
 
 
 def test_what_hangs_on_others_is_dropped_after_them() -> None:
-    things = [Thing("USER", "u"), Thing("SCHEMA", "s"), Thing("VIEW", "v"), Thing("TABLE", "b"), Thing("TABLE", "a")]
+    assert drops("TABLE", ["a", "b"]) == ["a, b CASCADE"]
+    assert drops("DATABASE", ["a", "b"]) == ["a", "b"]
+    things = [
+        Thing("USER", "u"),
+        Thing("DATABASE", "d"),
+        Thing("SCHEMA", "s"),
+        Thing("VIEW", "v"),
+        Thing("TABLE", "b"),
+        Thing("TABLE", "a"),
+    ]
     assert by_kind([*things, Thing("SECRET", "x")]) == [
-        ("TABLE", ["a", "b"]), ("VIEW", ["v"]), ("SECRET", ["x"]), ("SCHEMA", ["s"]), ("USER", ["u"]),
+        ("TABLE", ["a", "b"]), ("VIEW", ["v"]), ("SECRET", ["x"]), ("SCHEMA", ["s"]), ("DATABASE", ["d"]),
+        ("USER", ["u"]),
     ]  # fmt: skip
