@@ -5,7 +5,8 @@
     3. redo       groups whose state does not tell (an extreme value left, a float without an exact decimal):
                   evaluated anew from the rows of those groups; only when there are any
 
-The first two are a Spark action each, at most: few groups are merged on the driver, see `seiche.stream.merge`.
+The first two are a Spark action each, at most: few groups are merged on the driver, see `seiche.stream.merge`, and
+where nothing is to be evaluated Spark is not asked for the changes either, see `seiche.stream.near_parts`.
 
 Where the executors merge, they unite the signed state rows with the changes and group once more: sums add up by
 themselves, whatever lies in the base and whatever in the log, and the last state row that appeared is the old row.
