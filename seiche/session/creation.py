@@ -88,6 +88,7 @@ class Creation:
         if statement.name is None:
             for backfill in self._database.jobs.listed():
                 self._wait_for(backfill)
+            self._work.wait(self._database.delivered())  # the first rows of a sink, if a kill came before them
             return
         view = self._database.catalog.find(
             statement.name.parts,
