@@ -267,12 +267,11 @@ _PATTERNS = ("'%a%'", "'_'", "'q%'", "'%it%'")
 
 @dataclass(frozen=True, slots=True)
 class _From:
-    """A FROM clause with the conditions of its joins, the scope it opens, and about how many rows it gives."""
+    """A FROM clause, the scope it opens, and about how many rows it gives."""
 
     sql: str
     scope: _Scope
     rows: int
-    where: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +336,7 @@ class _Query:
         count = rng.choices([2, 3, 4], [6, 3, 1])[0]
         first = self._source(300)
         alias = next(self._aliases)
-        sql, columns, rows = f"{first.name} AS {alias}", list(_scope(first, alias).columns), first.rows
-        where: list[str] = []
+        parts, columns, rows = [f"{first.name} AS {alias}"], list(_scope(first, alias).columns), first.rows
         for _ in range(count - 1):
             other = first if rng.random() < 0.25 else self._source(300)
             if rows * other.rows // 4 > ROWS_MAX:
@@ -349,7 +347,7 @@ class _Query:
             if not pairs or (rng.random() < 0.08 and rows * other.rows < ROWS_MAX):
                 if rows * other.rows > ROWS_MAX:
                     break
-                sql += f" CROSS JOIN {other.name} AS {alias}" if rng.random() < 0.5 else f", {other.name} AS {alias}"
+                parts.append(f"{' CROSS JOIN' if rng.random() < 0.5 else ','} {other.name} AS {alias}")
                 rows = rows * other.rows
             else:
                 equal = [f"{a} = {b}" for a, b in rng.sample(pairs, min(len(pairs), rng.choice([1, 1, 2])))]
@@ -362,10 +360,12 @@ class _Query:
                 if rng.random() < 0.3:
                     a, b = rng.choice(pairs)
                     equal.append(f"{a} {rng.choice(['<', '<>', '>='])} {b}")
-                sql += f" JOIN {other.name} AS {alias} ON {' AND '.join(equal)}"
+                # The condition sees nothing that stands before a comma.
+                parts = [f" CROSS JOIN{each[1:]}" if each.startswith(",") else each for each in parts]
+                parts.append(f" JOIN {other.name} AS {alias} ON {' AND '.join(equal)}")
                 rows = rows * other.rows // 4
             columns.extend(new.columns)
-        return _From(sql, _Scope(tuple(columns)), rows, tuple(where))
+        return _From("".join(parts), _Scope(tuple(columns)), rows)
 
     def _from(self) -> _From:
         return self._from_join() if self._rng.random() < 0.4 else self._from_one()
