@@ -112,6 +112,18 @@ def test_a_view_of_any_shape_that_is_built_in_steps_equals_its_query(db: seiche.
         same(db, name, query)
 
 
+def test_a_view_that_is_done_may_be_asked_how_far_it_is(db: seiche.Engine) -> None:
+    """Whoever waits for it asks now and then, and may do so when its pin is gone and its table has been folded."""
+    harbour(db, 50)
+    db.execute("SET background_ddl = true; PAUSE")
+    db.execute("CREATE MATERIALIZED VIEW heavy AS SELECT id FROM arrivals WHERE containers > 5")
+    backfill = db.database.jobs.get(job_of(db, "heavy"))
+    db.execute("RESUME; WAIT")
+    db.execute("DELETE FROM arrivals WHERE id < 20")
+    db.database.maintenance.fold_now(RelationId(job_of(db, "arrivals")))
+    assert isinstance(backfill, SnapshotBackfill) and "100" not in str(backfill.progress)
+
+
 # --- throttled -----------------------------------------------------------------------------------------
 
 

@@ -95,6 +95,7 @@ class SnapshotBackfill:
         self._nudge = threading.Event()
         self._committing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"backfill-{job.name}", daemon=True)
+        self._estimates: dict[RelationId, int] = {}
         self._stages: tuple[Stage, ...] = ()
         if state.as_of is None:
             self._stages = stages(job.fragments, self._estimate, state.order)
@@ -447,7 +448,14 @@ class SnapshotBackfill:
         return sum(sum(counts[each]) if each in counts else self._estimate(each) for each in self._stages[stage].read)
 
     def _estimate(self, relation: RelationId) -> int:
-        return self._runtime.versions.at(relation, self.state.pinned).rows_estimate
+        """The rows of a relation at the pinned epoch, which nobody can ask for any more once the pin is gone: a view that
+        is done may be asked how far it is all the same."""
+        known = self._estimates.get(relation)
+        if known is None:
+            known = self._runtime.versions.at(relation, self.state.pinned).rows_estimate
+            if relation in self.job.inputs:
+                self._estimates[relation] = known
+        return known
 
     def _total(self) -> int:
         return sum(self._stage_rows(index) for index in range(len(self._stages)))
