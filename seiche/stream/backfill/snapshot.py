@@ -448,8 +448,11 @@ class SnapshotBackfill:
         return sum(sum(counts[each]) if each in counts else self._estimate(each) for each in self._stages[stage].read)
 
     def _estimate(self, relation: RelationId) -> int:
-        """The rows of a relation at the pinned epoch, which nobody can ask for any more once the pin is gone: a view that
-        is done may be asked how far it is all the same."""
+        """The rows of a relation at the pinned epoch.
+
+        Those of inputs are remembered: once the pin is gone a fold may take the epoch away, and whoever waits for the
+        view may ask all the same how far it is.
+        """
         known = self._estimates.get(relation)
         if known is None:
             known = self._runtime.versions.at(relation, self.state.pinned).rows_estimate
