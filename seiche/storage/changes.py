@@ -36,6 +36,10 @@ class Changes:
     table: pa.Table | None = None
     frame: Callable[[], DataFrame] | None = None
 
+    def part(self, table: pa.Table) -> Changes:
+        """Some of the rows, and no way to the others."""
+        return Changes(self.relation, self.schema, table.num_rows, (), table)
+
 
 def arrow_schema(schema: RelationSchema) -> pa.Schema:
     """The Arrow schema of a segment."""

@@ -305,6 +305,22 @@ def test_views_that_grow_inside_the_main_graph_equal_their_queries(
     assert db.database.store.load().backfill == ()
 
 
+def test_a_growing_view_sees_no_delete_of_rows_that_it_has_not_read(db: seiche.Engine) -> None:
+    """Changes of a small table come as a frame too, and of that only the rows that were read may pass."""
+    harbour(db, 1000)
+    db.execute("SET background_ddl = true; SET streaming_use_snapshot_backfill = false; SET backfill_rate_limit = 100")
+    query = "SELECT berth, count(*) AS n FROM arrivals GROUP BY berth"
+    db.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    for digit in range(3):
+        until(lambda least=10 * digit: percent(progress(db, "v")) > least)
+        db.execute("ALTER MATERIALIZED VIEW v SET BACKFILL_RATE_LIMIT = 0")  # no slice comes with the delete
+        db.execute(f"DELETE FROM arrivals WHERE id % 10 = {digit}")
+        db.execute("ALTER MATERIALIZED VIEW v SET BACKFILL_RATE_LIMIT = 100")
+    assert progress(db, "v") is not None
+    db.execute("ALTER MATERIALIZED VIEW v SET BACKFILL_RATE_LIMIT = DEFAULT; WAIT")
+    same(db, "v", query)
+
+
 def test_the_kind_of_backfill_is_chosen_and_shown(db: seiche.Engine) -> None:
     harbour(db, 20)
 

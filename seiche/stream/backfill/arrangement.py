@@ -325,12 +325,12 @@ class ArrangementBackfill:
             here = pc.any(pc.equal(vnodes, pa.scalar(progress.vnode, pa.int16()))).as_py()
             if progress.position is None or not here:
                 kept = table.filter(pc.less(vnodes, pa.scalar(progress.vnode, pa.int16())))
-                return (replace(changes, rows=kept.num_rows, table=kept), None) if kept.num_rows else None
+                return (changes.part(kept), None) if kept.num_rows else None
         frame = self._runtime.reader.changes(changes).filter(condition)
         kept = self._runtime.collect(frame) if self._runtime.is_small(changes) else None
         if kept is None:
-            return replace(changes, segments=(), table=None), frame
-        return (replace(changes, rows=kept.num_rows, segments=(), table=kept), None) if kept.num_rows else None
+            return Changes(changes.relation, changes.schema, changes.rows, ()), frame
+        return (changes.part(kept), None) if kept.num_rows else None
 
     def _count_upstream(self, changes: Changes, passed: tuple[Changes, DataFrame | None] | None) -> None:
         """Counts what went on and what did not. Many changes are only marked by the executors, and count as passed."""
