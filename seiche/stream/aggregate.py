@@ -45,7 +45,7 @@ from seiche.storage.changes import Changes, consolidate, local_frame, vnode_sql
 from seiche.stream import near_join
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, joined_sql, restricted_sql
 from seiche.stream.merge import REDO, Parts, SparkPart, can_merge, merge, parts_sql
-from seiche.stream.near_parts import are_plain, parts
+from seiche.stream.near_parts import parts
 from seiche.stream.predicates import lookup_condition
 from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape
 
@@ -55,25 +55,21 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Fail
     aggregate = fragment.plan
     assert isinstance(aggregate, Aggregate)
     operator = _Groups(aggregate, fragment.schema)
-    source, small_groups = _input(aggregate), small and can_merge(aggregate, operator.state)
+    source, here = _input(aggregate), small and can_merge(aggregate, operator.state)
     counting = can_fail(source)
-    if small_groups and not counting and isinstance(source, Select) and are_plain(aggregate, source):
-        joined = near_join.joined(source, reads)
-        rows = parts(aggregate, source, joined.rows) if joined is not None and joined.told else None
-        if rows is not None:
-            changed = _merge_parts(operator, fragment, runtime, reads, rows)
-            if not isinstance(changed, _NotHere):
-                return changed
-        query = (
-            joined_sql(source, joined, reads)
-            if joined is not None
-            else changes_sql(source, reads, broadcast=small, near=False)
-        )
+    joined = near_join.joined(source, reads) if small and isinstance(source, Select) else None
+    if joined is None:
+        query = changes_sql(source, reads, broadcast=small, counting=counting, near=False)
     else:
-        query = changes_sql(source, reads, broadcast=small, counting=counting)
+        assert isinstance(source, Select)
+        rows = parts(aggregate, source, joined.rows) if here and joined.told and not counting else None
+        changed = _merge_parts(operator, fragment, runtime, reads, rows) if rows is not None else _NotHere()
+        if not isinstance(changed, _NotHere):
+            return changed
+        query = joined_sql(source, joined, reads, counting=counting)
     if query is None:
         return None
-    if small_groups:
+    if here:
         changed = _small_step(operator, fragment, runtime, reads, failures, query, counting=counting)
         if not isinstance(changed, _NotHere):
             return changed

@@ -81,10 +81,15 @@ def _plain_columns(plan: Select, scan: Scan) -> dict[str, str] | None:
         if not isinstance(item.expr, exp.Column):
             return None
         type_ = scan.schema.column(item.expr.name).type
-        if (type_.spark, type_.arrow) != (item.field.type.spark, item.field.type.arrow):
+        if not is_stored_as(type_, item.field.type):
             return None
         found[item.field.name] = item.expr.name
     return found
+
+
+def is_stored_as(type_: SqlType, other: SqlType) -> bool:
+    """Whether values of one type are stored as those of the other are."""
+    return (type_.spark, type_.arrow) == (other.spark, other.arrow)
 
 
 def _condition(node: exp.Expr, rows: pa.Table, schema: RelationSchema) -> Any:
@@ -217,4 +222,4 @@ def _day(text: str) -> date | None:
         return None
 
 
-__all__ = ["filtered", "mapped"]
+__all__ = ["filtered", "is_stored_as", "mapped"]

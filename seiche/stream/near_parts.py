@@ -20,6 +20,7 @@ from sqlglot import exp
 from seiche.model import OP
 from seiche.plan.algebra import Aggregate, Function, Select, field_of, input_index
 from seiche.stream.joined_row import flat_name
+from seiche.stream.near import is_stored_as
 from seiche.types import BIGINT, Kind, SqlType
 
 _KEYS = (
@@ -35,26 +36,14 @@ _KEYS = (
 )
 
 
-def are_plain(aggregate: Aggregate, source: Select) -> bool:
-    """Whether the groups' keys and the calls' arguments are columns of the inputs as they are, and the calls exact."""
-    return (
-        not aggregate.total
-        and all(field.type.kind in _KEYS for field in aggregate.keys)
-        and not any(
-            call.function is Function.SUM and call.argument is not None and call.argument.type.is_float
-            for call in aggregate.calls
-        )
-        and _columns(source) is not None
-    )
-
-
 def parts(aggregate: Aggregate, source: Select, rows: pa.Table) -> pa.Table | None:
     """The rows of `merge.parts_sql` without their vnodes, for joined rows that fulfil every condition.
 
-    None where a number does not fit into Arrow's type for its sum.
+    None where Spark has something to evaluate, or where a number does not fit into Arrow's type for its sum.
     """
-    columns = _columns(source)
-    assert columns is not None
+    columns = _columns(source) if _are_exact(aggregate) else None
+    if columns is None:
+        return None
     fields = {field.name: pc.cast(rows[columns[field.name]], field.type.arrow) for field in source.fields}
     found = {field.name: fields[field.name] for field in aggregate.keys}
     found[OP] = rows[OP]
@@ -67,6 +56,14 @@ def parts(aggregate: Aggregate, source: Select, rows: pa.Table) -> pa.Table | No
     return pa.table(found)
 
 
+def _are_exact(aggregate: Aggregate) -> bool:
+    """Whether groups are told apart by the bits of their keys, and sums are of exact numbers."""
+    if aggregate.total or any(field.type.kind not in _KEYS for field in aggregate.keys):
+        return False
+    summed = (call.argument for call in aggregate.calls if call.function is Function.SUM)
+    return not any(field is not None and field.type.is_float for field in summed)
+
+
 def _columns(source: Select) -> Mapping[str, str] | None:
     """The column of the joined row behind each field, when all of them are columns as they are, or with more digits."""
     found = {}
@@ -76,14 +73,10 @@ def _columns(source: Select) -> Mapping[str, str] | None:
         if not isinstance(column, exp.Column):
             return None
         type_ = field_of(source.inputs[input_index(column)], column.name).type
-        if not (_has_more_digits if is_cast else _is_same)(type_, item.field.type):
+        if not (_has_more_digits if is_cast else is_stored_as)(type_, item.field.type):
             return None
         found[item.field.name] = flat_name(input_index(column), column.name)
     return found
-
-
-def _is_same(type_: SqlType, other: SqlType) -> bool:
-    return (type_.spark, type_.arrow) == (other.spark, other.arrow)
 
 
 def _has_more_digits(type_: SqlType, wide: SqlType) -> bool:
@@ -115,4 +108,4 @@ def _brought(
     return found
 
 
-__all__ = ["are_plain", "parts"]
+__all__ = ["parts"]

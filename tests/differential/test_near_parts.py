@@ -18,7 +18,7 @@ from seiche.plan.state import group_state
 from seiche.query import open_scope
 from seiche.stream.joined_row import flat_name, needed
 from seiche.stream.merge import parts_sql
-from seiche.stream.near_parts import are_plain, parts
+from seiche.stream.near_parts import parts
 from seiche.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, NUMERIC, SMALLINT, VARCHAR, numeric
 from tests.unit.plan.harbour import Harbour, schema_of
 
@@ -59,7 +59,6 @@ CALLS = (
 def test_arrow_and_spark_find_the_same_parts(spark: SparkSession, keys: str) -> None:
     calls = ", ".join(f"{call} AS c{number}" for number, call in enumerate(CALLS))
     aggregate, source = _planned(f"SELECT {keys}, {calls} FROM cargo GROUP BY {keys}")
-    assert are_plain(aggregate, source)
     chance = random.Random(keys)
     (names,) = needed(source)
     columns = {flat_name(0, name): _values(chance, CARGO.column(name)) for name in names}
@@ -89,7 +88,9 @@ def test_arrow_and_spark_find_the_same_parts(spark: SparkSession, keys: str) -> 
 )
 def test_what_has_something_to_evaluate_is_left_to_spark(query: str) -> None:
     aggregate, source = _planned(query)
-    assert not are_plain(aggregate, source)
+    (names,) = needed(source)
+    columns = {flat_name(0, name): pa.nulls(1, CARGO.column(name).type.arrow) for name in names}
+    assert parts(aggregate, source, pa.table({**columns, OP: pa.array([1], pa.int8())})) is None
 
 
 def _planned(query: str) -> tuple[Aggregate, Select]:
