@@ -48,6 +48,7 @@ class ObjectKind(Enum):
 FOLLOWING_KINDS = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.SINK)
 
 
+CONNECTOR = "connector"  # the option of a source, a table or a sink: what brings its rows, or takes them
 INTO = "into"  # the property of a sink: the table that it fills
 MADE_BY = "made_by"  # the property of an object: what version() said when it was created
 

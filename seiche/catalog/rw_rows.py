@@ -9,7 +9,7 @@ from typing import Any
 from seiche.catalog import oids
 from seiche.catalog.access import access_list
 from seiche.catalog.facts import Facts, moment
-from seiche.catalog.objects import FOLLOWING_KINDS, MADE_BY, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import CONNECTOR, FOLLOWING_KINDS, MADE_BY, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import max_parallelism_of, parallelism_of
 from seiche.catalog.postgres.types import pg_types, type_oid
 from seiche.model import Column
@@ -75,10 +75,10 @@ def sources(facts: Facts) -> Iterator[Row]:
     """Sources, and tables that fill themselves from a connector."""
     for it, head in _heads(facts, ObjectKind.SOURCE, ObjectKind.TABLE):
         options = _options(it)
-        if "connector" not in options:
+        if CONNECTOR not in options:
             continue
         yield head | {
-            "connector": str(options["connector"]).upper(),
+            "connector": str(options[CONNECTOR]).upper(),
             "columns": [column.name for column in it.columns],
             "format": it.properties.get("format"),
             "row_encode": it.properties.get("encode"),
@@ -93,7 +93,7 @@ def sinks(facts: Facts) -> Iterator[Row]:
     for it, head in _heads(facts, ObjectKind.SINK):
         options = _options(it)
         yield head | {
-            "connector": str(options.get("connector", "")),
+            "connector": str(options.get(CONNECTOR, "")),
             "sink_type": str(options.get("type", "")),
             "background_ddl": bool(it.properties.get("background_ddl", False)),
             "connector_props": _jsonb(options),

@@ -25,7 +25,7 @@ from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady
 from seiche.model import JobId, ObjectId
 from seiche.session.database import schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions
-from seiche.session.names import CATALOG_KINDS
+from seiche.session.names import CATALOG_KINDS, refuse_unfinished
 from seiche.session.rename import RELATION_KINDS, RENAMED_KINDS
 from seiche.session.rename import renamed as named_anew
 from seiche.session.subscribed import with_name
@@ -92,8 +92,7 @@ class Alter:
     def refresh(self, statement: ast.RefreshView) -> str | None:
         """Returns when the view has everything that was committed before the statement, with a note if it had."""
         found = self._find(ast.ObjectKind.MATERIALIZED_VIEW, statement.name)
-        if found.status is ObjectStatus.CREATING:
-            raise ObjectNotReady(f"{found} is still being created", hint="Wait for it with WAIT.")
+        refuse_unfinished(found)
         if schedule_of(found) is None:
             self._wait(self._database.coordinator.flush())
             return f"{found} follows every change at once: only views with {INTERVAL} or {CRON} need a refresh"

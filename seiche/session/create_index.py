@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import given
-from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady
+from seiche.errors import FeatureNotSupported, InvalidDefinition
 from seiche.model import RelationId
 from seiche.plan.fragments import Fragment, cut, fragment_schema
 from seiche.session import indexes
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.definitions import Definitions
+from seiche.session.names import refuse_unfinished
 from seiche.session.view_options import read_options
 from seiche.session.views import ViewDefinitions
 from seiche.sql import statements as ast
@@ -59,8 +60,7 @@ class IndexDefinitions:
                 f'index "{statement.name}" is always in the schema of its table',
                 hint="Leave the schema out of the index's name.",
             )
-        if source.status is ObjectStatus.CREATING:
-            raise ObjectNotReady(f"{source} is still being created", hint="Wait for it with WAIT.")
+        refuse_unfinished(source)
         if schedule_of(source) is not None:
             raise FeatureNotSupported(
                 f"{source} cannot be indexed", detail="It is refreshed on a schedule and keeps no change log to follow."

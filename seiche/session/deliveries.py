@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,6 +28,7 @@ from seiche.errors import InvariantError, SeicheError, SerializationFailure
 from seiche.model import OP, ROW_ID, Epoch, JobId, ObjectId, RelationId
 from seiche.session.commits import Commits
 from seiche.session.fitted import bound_rows, collected, fitted
+from seiche.session.handover import Gate, Unwanted, awaited, longer
 from seiche.session.sink_options import read_sink_options
 from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
@@ -40,12 +39,6 @@ from seiche.stream.table import TakeChanges, inserted_schema
 log = logging.getLogger(__name__)
 
 INTO_COLUMNS = "into_columns"
-_FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
-_LOOK_S = 0.1  # between two looks whether a delivery that waits is still wanted
-
-
-class Gate(Protocol):
-    def alone(self, check: Callable[[], None]) -> AbstractContextManager[None]: ...
 
 
 class Around(Protocol):
@@ -59,10 +52,6 @@ class Around(Protocol):
     commits: Commits
 
     def gate(self, relation: RelationId) -> Gate: ...
-
-
-class _Unwanted(Exception):
-    """The delivery under way is to stop: its sink is being dropped, or the engine ends."""
 
 
 @dataclass(slots=True)
@@ -173,12 +162,12 @@ class Deliveries:
         with self._busy:
             try:
                 until = self._deliver(sink)
-            except _Unwanted:
+            except Unwanted:
                 return
             except Exception as error:  # the edge of this thread; Spark's failures arrive as one of many classes
                 cause = error if isinstance(error, SeicheError) else translate_spark_error(error)
                 before = self._trouble.get(sink.id)
-                wait = min(before.wait_s * 2, _LAST_RETRY_S) if before is not None else _FIRST_RETRY_S
+                wait = longer(before.wait_s if before is not None else 0.0)
                 self._trouble[sink.id] = _Trouble(wait, self._around.clock.monotonic() + wait)
                 log.warning("sink %s is tried again: %s", sink.name, cause.message, exc_info=True)
             else:
@@ -189,7 +178,7 @@ class Deliveries:
 
     def _check(self, sink: CatalogObject) -> None:
         if self._stopped.is_set() or sink.id in self._unwanted:
-            raise _Unwanted
+            raise Unwanted
 
     def _deliver(self, sink: CatalogObject) -> Epoch:
         """Takes what is committed of a sink to its table; returns the epoch up to which that is."""
@@ -203,17 +192,8 @@ class Deliveries:
             with around.gate(RelationId(target.id)).alone(lambda: self._check(sink)):
                 if around.catalog.by_id.get(target.id) != target:
                     raise SerializationFailure(f"{target} was altered meanwhile")
-                self._wait(sink, around.coordinator.submit(JobId(target.id), taken))
+                awaited(around.coordinator.submit(JobId(target.id), taken), lambda: self._check(sink))
         return until
-
-    def _wait(self, sink: CatalogObject, future: Future[Any]) -> None:
-        while True:
-            try:
-                future.result(_LOOK_S)
-                return
-            except TimeoutError:
-                if (self._stopped.is_set() or sink.id in self._unwanted) and future.cancel():
-                    raise _Unwanted from None
 
     def _taken(self, sink: CatalogObject, target: CatalogObject, until: Epoch, part: Checkpoint) -> TakeChanges:
         """What the table is handed: rows that come, and rows whose keys leave."""

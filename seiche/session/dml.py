@@ -17,9 +17,10 @@ from sqlglot import exp
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, SerializationFailure, UndefinedColumn, nearest
-from seiche.model import OP, VNODE, Column, JobId, RelationId, RelationSchema
+from seiche.model import OP, Column, JobId, RelationId, RelationSchema
 from seiche.query import adopt, estimated_bytes, open_scope, render, select, typed
 from seiche.session.database import Database
+from seiche.session.fitted import OneRelation, collected
 from seiche.session.names import CatalogNames, refuse_of_others, refuse_unfinished
 from seiche.session.transaction import Transaction, too_large
 from seiche.session.variables import Variables
@@ -40,7 +41,7 @@ from seiche.sql.literal_rows import literal_columns
 from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse_query
 from seiche.sql.statements import quote_name
-from seiche.storage.changes import empty, local_frame, vnode_sql
+from seiche.storage.changes import empty, local_frame
 from seiche.stream.table import (
     DeleteRows,
     InsertFrame,
@@ -142,7 +143,7 @@ class Dml:
         source = BoundRelation(None, "given", tuple(Column(name, VARCHAR) for name in rows.columns), None, "given")
         cells = [f"{name}::{_spelled(types[column])}" for name, column in zip(rows.columns, columns, strict=True)]
         query = parse_query(f"SELECT {', '.join(cells)} FROM given").tree
-        bound = bind_insert(self._target(table), columns, query, _OneName(source), self._settings)
+        bound = bind_insert(self._target(table), columns, query, OneRelation(source), self._settings)
         with open_scope(self._database.runtime.spark) as scope:
             view = scope.view(rows)
             frame = typed(scope.sql(render(bound.ast, lambda _: view)), bound)
@@ -200,7 +201,7 @@ class Dml:
             )
         casts = [f"cast(`{column.name}` as {column.type.spark}) AS `{column.name}`" for column in given]
         source = BoundRelation(None, "given", tuple(given), None, "given")
-        names = _OneName(source)
+        names = OneRelation(source)
         chosen = tuple(column.name for column in given)
         bound = bind_insert(target, chosen, _star(), names, self._settings)
         with open_scope(self._database.runtime.spark) as scope:
@@ -294,16 +295,10 @@ class Dml:
 
     def _collected(self, table: CatalogObject, frame: DataFrame) -> pa.Table | None:
         """The rows on the driver, with `_vnode` where the table's key is its own columns."""
-        shape = _shape(table)
-        if shape.key != ("_row_id",):
-            frame = frame.selectExpr("*", f"{vnode_sql(shape.key)} AS `{VNODE}`")
         try:
-            rows = self._database.runtime.collect(frame)
+            return collected(self._database.runtime, _shape(table), frame)
         except Exception as error:  # a Spark job's failure arrives as one of many classes
             raise translate_spark_error(error) from error
-        if rows is None or rows.num_rows > self._database.runtime.limits.inline_rows_max:
-            return None
-        return rows.cast(inserted_schema(shape))
 
     def _submit(self, table: CatalogObject, payload: Payload) -> Written:
         current = self._database.catalog.by_id.get(table.id)
@@ -312,14 +307,6 @@ class Dml:
         written = self._wait(self._database.coordinator.submit(JobId(table.id), payload))
         assert isinstance(written, Written)
         return written
-
-
-class _OneName:
-    def __init__(self, relation: BoundRelation) -> None:
-        self._relation = relation
-
-    def relation(self, parts: tuple[str, ...]) -> BoundRelation:
-        return self._relation
 
 
 def _plainly_named(table: pa.Table, spark: SparkSession) -> DataFrame:

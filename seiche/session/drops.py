@@ -67,9 +67,9 @@ class Drops:
         schema = self._variables.temporary
         if schema is None or self._database.catalog.try_schema(schema) is None:
             return
-        inside = [it for it in self._database.catalog.objects() if it.schema == schema]
+        inside = self._inside(schema)
         if inside:
-            self.drop_objects([it.id for it in inside if it.kind is not ObjectKind.INTERNAL], cascade=True)
+            self.drop_objects(inside, cascade=True)
         self._definitions.change(lambda catalog: catalog.without_schema(schema))
 
     def _check_word(self, function: CatalogObject, *, aggregate: bool) -> None:
@@ -141,13 +141,18 @@ class Drops:
 
         self._definitions.run(CatalogCommand(database, work))
 
+    def _inside(self, schema: str) -> list[ObjectId]:
+        """What users see in a schema; internal relations go with their views."""
+        found = (each for each in self._database.catalog.objects() if each.schema == schema)
+        return [each.id for each in found if each.kind is not ObjectKind.INTERNAL]
+
     def _drop_schema(self, name: str, statement: ast.Drop, notices: list[str]) -> None:
         catalog = self._database.catalog
         if statement.if_exists and catalog.try_schema(name) is None:
             notices.append(f'schema "{name}" does not exist, skipping')
             return
         catalog.schema(name)
-        inside = [each.id for each in catalog.objects() if each.schema == name and each.kind is not ObjectKind.INTERNAL]
+        inside = self._inside(name)
         if inside and statement.cascade:
             notices += self._cascade_notices(catalog.plan_drop(inside, cascade=True), [])
             self.drop_objects(inside, cascade=True)

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind
+from seiche.catalog.objects import CONNECTOR, FOLLOWING_KINDS, CatalogObject, ObjectKind
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
 from seiche.config import Config
@@ -32,6 +30,7 @@ from seiche.epoch.coordinator import Coordinator
 from seiche.errors import FeatureNotSupported, InvalidDefinition, SeicheError
 from seiche.model import ROW_ID, Column, JobId, ObjectId, RelationId
 from seiche.session.fitted import bound_rows, collected, fitted
+from seiche.session.handover import Gate, Unwanted, awaited, longer
 from seiche.sql import statements as ast
 from seiche.sql.failures import translate_spark_error
 from seiche.storage.changes import local_frame
@@ -40,17 +39,10 @@ from seiche.stream.table import TakeChanges, inserted_schema
 
 log = logging.getLogger(__name__)
 
-CONNECTOR = "connector"
 FED_KINDS = (ObjectKind.TABLE, ObjectKind.SOURCE)
 _ENCODINGS = (("PLAIN", "JSON"), ("NATIVE", "NATIVE"), ("NONE", "NONE"))  # none of which makes a difference
-_FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
-_LOOK_S = 0.1  # between two looks whether rows that wait are still wanted
 _TURN_S = 0.5  # between two looks at what is due, or a barrier's time where that is less
 _HEAD_START_S = 1.0  # what is due at once
-
-
-class Gate(Protocol):
-    def alone(self, check: Callable[[], None]) -> AbstractContextManager[None]: ...
 
 
 class Around(Protocol):
@@ -64,10 +56,6 @@ class Around(Protocol):
     store: MetadataStore
 
     def gate(self, relation: RelationId) -> Gate: ...
-
-
-class _Ended(Exception):
-    """The feed is to stop: its table is gone, or the engine ends."""
 
 
 def is_fed(item: CatalogObject) -> bool:
@@ -196,7 +184,7 @@ class _Feed:
             try:
                 wait = self._turn()
                 self._retry_s = 0.0
-            except _Ended:
+            except Unwanted:
                 return
             except Exception as error:  # noqa: BLE001 - the edge of this thread, which goes on
                 if self._stopped.is_set() or self._id not in self._around.catalog.by_id:
@@ -207,7 +195,7 @@ class _Feed:
     def _failed(self, error: Exception) -> float:
         """Tells of it; the seconds until the next attempt."""
         cause = error if isinstance(error, SeicheError) else translate_spark_error(error)
-        self._retry_s = min(self._retry_s * 2, _LAST_RETRY_S) or _FIRST_RETRY_S
+        self._retry_s = longer(self._retry_s)
         log.warning("rows for %s are made again: %s", self._around.catalog.get(self._id), cause.message, exc_info=True)
         # The commit may have been durable after all.
         self._made = Generator.rows_before(self._around.store.load().offsets.get(self._id, {}))
@@ -218,7 +206,7 @@ class _Feed:
         around = self._around
         item = around.catalog.by_id.get(self._id)
         if item is None:
-            raise _Ended
+            raise Unwanted
         of = generator(plain_columns(item), item.properties["options"])
         if around.coordinator.paused or not is_wanted(item, around.catalog) or self._made == of.rows:
             self._pace = None
@@ -238,12 +226,12 @@ class _Feed:
         around = self._around
         item = around.catalog.by_id.get(self._id)
         if item is None:
-            raise _Ended
+            raise Unwanted
         of = generator(plain_columns(item), item.properties["options"])
         rows = of.table(self._made, count, created_ms=item.created_ms, now_ms=around.clock.now_ms())
         made = self._made + rows.num_rows
         part = Checkpoint(source_offsets={self._id: of.offsets(made)})
-        self._wait(around.coordinator.submit(JobId(self._id), self._taken(item, rows, part)))
+        awaited(around.coordinator.submit(JobId(self._id), self._taken(item, rows, part)), self._check)
         self._made = made
 
     def _taken(self, item: CatalogObject, rows: pa.Table, part: Checkpoint) -> TakeChanges:
@@ -258,18 +246,9 @@ class _Feed:
         few = collected(runtime, shape, frame)
         return TakeChanges(frame if few is None else few, None, part)
 
-    def _wait(self, future: Future[Any]) -> None:
-        while True:
-            try:
-                future.result(_LOOK_S)
-                return
-            except TimeoutError:
-                if self._stopped.is_set() and future.cancel():
-                    raise _Ended from None
-
     def _check(self) -> None:
         if self._stopped.is_set():
-            raise _Ended
+            raise Unwanted
 
 
-__all__ = ["CONNECTOR", "FED_KINDS", "Feeds", "Pace", "check_connector", "is_fed", "is_wanted", "plain_columns"]
+__all__ = ["FED_KINDS", "Feeds", "Pace", "check_connector", "is_fed", "is_wanted", "plain_columns"]

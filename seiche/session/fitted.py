@@ -30,10 +30,12 @@ def bound_rows(
     wanted = BoundRelation(target.id, target.name, target.relation.columns, None, f"r{target.id}")
     columns = ", ".join(quote_name(column.name) for column in given)
     settings = Settings(timezone="UTC", now_ms=now_ms, strict=False)
-    return bind_insert(wanted, names, parse_query(f"SELECT {columns} FROM given").tree, _Given(source), settings)
+    return bind_insert(wanted, names, parse_query(f"SELECT {columns} FROM given").tree, OneRelation(source), settings)
 
 
-class _Given:
+class OneRelation:
+    """Satisfies `seiche.sql.bind.Names` for a query over one relation, whatever it calls it."""
+
     def __init__(self, relation: BoundRelation) -> None:
         self._relation = relation
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seiche.catalog.objects import CONNECTOR
 from seiche.errors import FeatureNotSupported, InvalidDefinition, UndefinedColumn, nearest
 from seiche.model import RelationSchema
 from seiche.session.view_options import ORDER, RATE_LIMIT, SERVERLESS
 from seiche.sql.statements import Options
 
-CONNECTOR, TYPE, FORCED, IGNORE_DELETE = "connector", "type", "force_append_only", "ignore_delete"
+TYPE, FORCED, IGNORE_DELETE = "type", "force_append_only", "ignore_delete"
 KEY, SNAPSHOT = "primary_key", "snapshot"
 _KNOWN = (CONNECTOR, TYPE, FORCED, IGNORE_DELETE, KEY, SNAPSHOT)
 _SHARED = (RATE_LIMIT, ORDER, SERVERLESS)  # with materialized views

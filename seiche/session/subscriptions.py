@@ -7,14 +7,13 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
 from seiche.errors import (
     FeatureNotSupported,
     InvalidDefinition,
     InvalidParameter,
-    ObjectNotReady,
     UndefinedObject,
     WrongObjectType,
     nearest,
@@ -22,6 +21,7 @@ from seiche.errors import (
 from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.session.database import Database, schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions
+from seiche.session.names import refuse_unfinished
 from seiche.session.subscribed import RETENTION, defined, definition, duration_ms, retained_since
 from seiche.session.subscription_cursor import Pieces, SubscriptionCursor
 from seiche.session.variables import Variables
@@ -102,8 +102,7 @@ class SubscriptionDefinitions:
             )
         if found.kind not in (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW):
             raise WrongObjectType(f"{found} keeps no change log", hint="Subscribe to a table or a materialized view.")
-        if found.status is ObjectStatus.CREATING:
-            raise ObjectNotReady(f"{found} is still being created", hint="Wait for it with WAIT.")
+        refuse_unfinished(found)
         if found.kind is ObjectKind.MATERIALIZED_VIEW and schedule_of(found) is not None:
             raise FeatureNotSupported(
                 f"{found} keeps no change log to subscribe to",

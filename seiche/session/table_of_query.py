@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
 
 from seiche.catalog.objects import ObjectKind, ObjectStatus
 from seiche.session.database import Database
@@ -67,8 +66,4 @@ def drop_unfinished(database: Database) -> None:
 
 def _dropping(database: Database, variables: Variables) -> Drops:
     """Drops on nobody's behalf: a statement that was cancelled must not be cancelled out of its own tidying up."""
-
-    def wait(future: Future[Any]) -> Any:
-        return future.result()
-
-    return Drops(Definitions(database, variables, wait))
+    return Drops(Definitions(database, variables, Future.result))

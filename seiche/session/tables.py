@@ -7,7 +7,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import CONNECTOR, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
@@ -16,7 +16,7 @@ from seiche.model import ROW_ID, Column, RelationId, RelationSchema
 from seiche.plan.explain import Node
 from seiche.session import watermarks
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name
-from seiche.session.feeds import CONNECTOR, check_connector
+from seiche.session.feeds import check_connector
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression
 from seiche.stream.conflict import Conflict

@@ -159,7 +159,7 @@ class Work:
     def forget_limits(self) -> None:
         """Goes on without a limit of time, and as if nothing had been cancelled."""
         self._deadline = None
-        self._cancelled.clear()
+        self.forget_cancel()
 
     def forget_cancel(self) -> None:
         """Goes on after a cancel, to clean up behind the statement."""

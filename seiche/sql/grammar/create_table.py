@@ -6,7 +6,6 @@ known here.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from sqlglot.tokenizer_core import TokenType
@@ -119,8 +118,9 @@ def create_source(cursor: Cursor) -> CreateSource:
         )
     if primary_key:
         raise FeatureNotSupported(f'source "{name}" cannot have a primary key', hint="Make it a table.")
-    rows = CreateTable(name, columns, (), watermarks, if_not_exists, append_only=True, options=options)
-    return CreateSource(replace(rows, encoding=written))
+    return CreateSource(
+        CreateTable(name, columns, (), watermarks, if_not_exists, append_only=True, options=options, encoding=written)
+    )
 
 
 def encoding(cursor: Cursor) -> Encoding | None:
