@@ -162,6 +162,7 @@ class Database:
     maintenance: Maintenance
     coordinator: Coordinator
     catalog: Catalog
+    session_defaults: Mapping[str, str] = field(default_factory=dict)  # of variables, by ALTER SYSTEM
     system: SystemQueries = field(default_factory=SystemQueries)
     sessions: MutableMapping[int, KnownSession] = field(default_factory=weakref.WeakValueDictionary)
     commits: Commits = field(default_factory=Commits)

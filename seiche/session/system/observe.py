@@ -31,7 +31,8 @@ def observe(database: Database, variables: Variables) -> Facts:
         sizes=_Measured(database, _bytes),
         counts=_Measured(database, lambda version: version.rows_estimate),
         variables=tuple(
-            Variable(each.name, variables.get(each.name), each.default, each.meaning) for each in VARIABLES.values()
+            Variable(each.name, variables.get(each.name), variables.default(each), each.meaning)
+            for each in VARIABLES.values()
         ),
         sessions=tuple(session.fact() for session in database.sessions.values()),
         backfills=tuple(_backfills(database)),
