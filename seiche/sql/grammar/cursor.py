@@ -89,7 +89,7 @@ class Cursor:
         found = self.peek() or self.following
         near = "EOF" if found is None else self.text[found.start : found.end + 1]
         error = self.error()
-        error.detail = f"sql parser error: expected {what}, found: {near}"
+        error.detail = f"This is an sql parser error: expected {what}, found: {near}."
         return error
 
     def unsupported(self, what: str, hint: str | None = None) -> FeatureNotSupported:
@@ -107,7 +107,7 @@ class Cursor:
             raise self._expected("identifier")
         if word in RESERVED_WORDS:
             error = self.error(hint=f'"{word}" is a reserved word: write it in double quotes to use it as a name.')
-            error.detail = f"sql parser error: syntax error at or near {word}"
+            error.detail = f"This is an sql parser error: syntax error at or near {word}."
             raise error
         self.index += 1
         token = self.tokens[self.index - 1]
