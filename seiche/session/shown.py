@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
-from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.catalog.objects import DEFAULT_SCHEMA, CatalogObject, ObjectKind
 from seiche.errors import SeicheError
+from seiche.session.indexes import column_text
 from seiche.session.table_text import create_table_text, options_text
 from seiche.sql import statements as ast
 from seiche.sql.parse import parse, parse_query
@@ -27,8 +28,24 @@ def shown_definition(item: CatalogObject) -> str:
             return _view(item.definition)
         case ObjectKind.SINK:
             return _sink(item.definition)
+        case ObjectKind.INDEX:
+            return _index(item)
         case _:
             return item.definition
+
+
+def _index(item: CatalogObject) -> str:
+    """Without blanks before parentheses, and with the relation's schema where it is not the usual one."""
+    statement = parse(item.definition)[0].statement
+    assert isinstance(statement, ast.CreateIndex)
+    parts = statement.table.parts
+    relation = ".".join(quote_name(part) for part in (parts[-1:] if item.schema == DEFAULT_SCHEMA else parts))
+    text = f"CREATE INDEX {quote_name(item.name)} ON {relation}({', '.join(map(column_text, statement.columns))})"
+    if statement.include:
+        text += f" INCLUDE({', '.join(quote_name(each) for each in statement.include)})"
+    if statement.distributed_by:
+        text += f" DISTRIBUTED BY({', '.join(each.text for each in statement.distributed_by)})"
+    return text
 
 
 def _view(definition: str) -> str:
