@@ -32,7 +32,7 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
                 "name": it.name,
                 "schema_id": schemas[it.database, it.schema],
                 "owner": users[it.owner],
-                "definition": it.definition,
+                "definition": facts.shown(it),
                 "acl": access_list(catalog, it.id, it.owner) or [],
                 "initialized_at": moment(it.created_ms),
                 "created_at": moment(it.created_ms) if it.status is ObjectStatus.CREATED else None,

@@ -13,6 +13,7 @@ from seiche.catalog.objects import FOLLOWING_KINDS, ObjectStatus
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.model import RelationId
 from seiche.session.database import Database
+from seiche.session.shown import shown_definition
 from seiche.session.variables import VARIABLES, Variables
 from seiche.storage.versions import RelationVersion
 
@@ -41,6 +42,7 @@ def observe(database: Database, variables: Variables) -> Facts:
         committed_epoch=database.runtime.versions.committed_epoch,
         cores=database.runtime.cores,
         cluster_id=_cluster_id(database.config.metadata_address),
+        shown=shown_definition,
     )
 
 
