@@ -38,6 +38,7 @@ class BackfillFact:
     statement: str
     progress: str
     started_ms: int
+    rate_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,15 @@ from typing import Any
 from seiche.catalog import oids
 from seiche.catalog.access import access_list
 from seiche.catalog.facts import Facts, moment
-from seiche.catalog.objects import CONNECTOR, FOLLOWING_KINDS, MADE_BY, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import (
+    CONNECTOR,
+    FOLLOWING_KINDS,
+    MADE_BY,
+    SINK_RATE_LIMIT,
+    CatalogObject,
+    ObjectKind,
+    ObjectStatus,
+)
 from seiche.catalog.parallelism import max_parallelism_of, parallelism_of
 from seiche.catalog.postgres.types import pg_types, type_oid
 from seiche.model import Column
@@ -261,6 +269,20 @@ def backfill_progress(facts: Facts) -> Iterator[Row]:
                 "upstream_table_name": facts.catalog.get(other).name,
                 "progress": it.progress,
             }
+
+
+def rate_limits(facts: Facts) -> Iterator[Row]:
+    """How fast the views that are being created may read, and what was asked of sinks."""
+    for it in facts.backfills:
+        if it.rate_limit is not None:
+            yield _limited(it.job, "STREAM_SCAN", it.rate_limit)
+    for sink in facts.catalog.objects(ObjectKind.SINK):
+        if SINK_RATE_LIMIT in sink.properties:
+            yield _limited(sink.id, "SINK", sink.properties[SINK_RATE_LIMIT])
+
+
+def _limited(job: int, node: str, rate: int) -> Row:
+    return {"fragment_id": job, "fragment_type": [node], "node_name": node, "table_id": job, "rate_limit": rate}
 
 
 _FLAGS = {ObjectKind.MATERIALIZED_VIEW: ["MVIEW"], ObjectKind.SINK: ["SINK"]}

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import DECOUPLED, INTO, SINK_RATE_LIMIT, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import (
     BACKFILL_PARALLELISM,
     PARALLELISM,
@@ -82,6 +82,8 @@ class Alter:
             case ast.SetBackfillRateLimit(value):
                 found = self._find(statement.kind, statement.name)
                 self._set_rate(found, value)
+            case ast.SetSinkRateLimit(value):
+                self._set_sink_rate(self._find(statement.kind, statement.name), value)
             case ast.SetParallelism(value, backfill):
                 self._set_parallelism(self._find(statement.kind, statement.name), value, backfill=backfill)
             case ast.SetOptions(options):
@@ -145,6 +147,22 @@ class Alter:
             )
         self._database.jobs.set_rate_limit(found.id, rate)
 
+    def _set_sink_rate(self, found: CatalogObject, value: str | None) -> None:
+        """Remembered with the sink, and shown: what the sinks that there are hand their rows to takes any number."""
+        rate = rate_of(value, where=SINK_RATE_LIMIT)
+        if INTO in found.properties or not found.properties.get(DECOUPLED, True):
+            raise FeatureNotSupported(
+                f"{found} has no rate of its own",
+                detail="It hands its rows on in the epochs in which they change.",
+                hint="Sinks with a connector that are created while sink_decouple is on have one.",
+            )
+
+        def changed(item: CatalogObject) -> CatalogObject:
+            kept = {key: known for key, known in item.properties.items() if key != SINK_RATE_LIMIT}
+            return replace(item, properties=kept if rate is None else {**kept, SINK_RATE_LIMIT: rate})
+
+        self._change([found], changed)
+
     def _set_parallelism(self, found: CatalogObject, value: str | None, *, backfill: bool) -> None:
         """Takes effect with the next epoch, or with the next step of a view that is being created."""
         name = BACKFILL_PARALLELISM if backfill else PARALLELISM
@@ -159,8 +177,8 @@ class Alter:
         self._change([found], changed)
         running = self._database.jobs.get(found.id)
         if running is not None:
-            tasks = backfill_parallelism_of(self._database.catalog.get(found.id)).tasks(self._database.runtime.cores)
-            running.set_tasks(tasks)
+            now = backfill_parallelism_of(self._database.catalog.get(found.id))
+            running.set_tasks(now.tasks(self._database.runtime.cores), now.fixed)
 
     def _set_options(self, found: CatalogObject, options: ast.Options) -> None:
         for name, _ in options:

@@ -156,7 +156,7 @@ _ACCEPTED = MappingProxyType(
                 "bypass_cluster_limits", "create_compaction_group_for_mv", "disable_purify_definition",
                 "dml_wait_persistence", "enable_datafusion_engine", "enable_index_selection",
                 "enable_join_ordering", "enable_locality_backfill", "enable_share_plan",
-                "force_split_distinct_agg", "force_two_phase_agg", "row_security", "sink_decouple",
+                "force_split_distinct_agg", "force_two_phase_agg", "row_security",
                 "streaming_allow_jsonb_in_stream_key", "streaming_enable_bushy_join", "streaming_enable_delta_join",
                 "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
                 "streaming_separate_consecutive_join",
@@ -169,7 +169,7 @@ _ACCEPTED = MappingProxyType(
         ),
         **dict.fromkeys(
             (
-                "dml_rate_limit", "locality_backfill_mode", "sink_rate_limit", "source_rate_limit",
+                "dml_rate_limit", "locality_backfill_mode", "sink_decouple", "sink_rate_limit", "source_rate_limit",
                 "streaming_cache_refill_policy", "streaming_join_encoding",
                 "streaming_parallelism_strategy", "streaming_parallelism_strategy_for_index",
                 "streaming_parallelism_strategy_for_materialized_view", "streaming_parallelism_strategy_for_sink",

@@ -59,7 +59,9 @@ def _backfills(database: Database) -> Iterator[BackfillFact]:
     for item in database.catalog.objects(*FOLLOWING_KINDS):
         if item.status is ObjectStatus.CREATING:
             progress = database.jobs.progress(item.id) or "Stopped"
-            yield BackfillFact(item.id, item.definition, progress, item.created_ms)
+            running = database.jobs.get(item.id)
+            rate = running.rate_limit if running is not None else None
+            yield BackfillFact(item.id, item.definition, progress, item.created_ms, rate)
 
 
 class _Measured(Mapping[int, int]):

@@ -225,8 +225,13 @@ class ArrangementBackfill:
             self._told = True
         self._limiter.set(rate)
 
-    def set_tasks(self, tasks: int | None) -> None:
+    @property
+    def rate_limit(self) -> int | None:
+        return self._limiter.rate
+
+    def set_tasks(self, tasks: int | None, fixed: int | None) -> None:
         self._runtime = replace(self._runtime, tasks=tasks)
+        self._limiter.set_tasks(fixed or 1)
 
     def set_paused(self, paused: bool) -> None:
         self._paused = paused

@@ -33,8 +33,12 @@ class Backfill(Protocol):
         """Rows a second; 0 pauses, None does not limit."""
         ...
 
-    def set_tasks(self, tasks: int | None) -> None:
-        """At most so many tasks read and write from the next step on; None for as many as there are."""
+    @property
+    def rate_limit(self) -> int | None: ...
+
+    def set_tasks(self, tasks: int | None, fixed: int | None) -> None:
+        """At most so many tasks read and write from the next step on; None for as many as there are. Where their number
+        is fixed, the rate is that of each."""
         ...
 
     def set_paused(self, paused: bool) -> None:

@@ -132,8 +132,14 @@ class SnapshotBackfill:
         self._limiter.set(rate)
         self._nudge.set()
 
-    def set_tasks(self, tasks: int | None) -> None:
+    @property
+    def rate_limit(self) -> int | None:
+        return self._limiter.rate
+
+    def set_tasks(self, tasks: int | None, fixed: int | None) -> None:
         self._tasks = tasks
+        self._limiter.set_tasks(fixed or 1)
+        self._nudge.set()
 
     def set_paused(self, paused: bool) -> None:
         self._paused = paused
