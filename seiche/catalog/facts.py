@@ -39,6 +39,7 @@ class BackfillFact:
     progress: str
     started_ms: int
     rate_limit: int | None = None
+    inputs: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # rows read, and of how many, by relation
 
 
 @dataclass(frozen=True, slots=True)

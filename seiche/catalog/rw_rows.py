@@ -261,14 +261,19 @@ def backfill_progress(facts: Facts) -> Iterator[Row]:
     """A line for each relation that a view being created reads."""
     for it in facts.backfills:
         item = facts.catalog.by_id.get(it.job)  # type: ignore[call-overload]
-        for other in sorted(item.dependencies) if item is not None else ():
+        for other in sorted(it.inputs or item.dependencies) if item is not None else ():
+            read = facts.catalog.get(other)
             yield {
                 "job_id": it.job,
                 "fragment_id": it.job,
-                "job_name": item.name,
-                "upstream_table_name": facts.catalog.get(other).name,
-                "progress": it.progress,
+                "job_name": f"{item.schema}.{item.name}",
+                "upstream_table_name": f"{read.schema}.{read.name}",
+                "progress": _share(*it.inputs[other]) if other in it.inputs else it.progress,
             }
+
+
+def _share(done: int, total: int) -> str:
+    return f"{100 * done / total if total else 100:.2f}% ({done}/{total})"
 
 
 def rate_limits(facts: Facts) -> Iterator[Row]:

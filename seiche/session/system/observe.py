@@ -60,8 +60,8 @@ def _backfills(database: Database) -> Iterator[BackfillFact]:
         if item.status is ObjectStatus.CREATING:
             progress = database.jobs.progress(item.id) or "Stopped"
             running = database.jobs.get(item.id)
-            rate = running.rate_limit if running is not None else None
-            yield BackfillFact(item.id, item.definition, progress, item.created_ms, rate)
+            known = (running.rate_limit, dict(running.inputs_read)) if running is not None else ()
+            yield BackfillFact(item.id, item.definition, progress, item.created_ms, *known)
 
 
 class _Measured(Mapping[int, int]):

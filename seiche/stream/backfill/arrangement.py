@@ -246,6 +246,10 @@ class ArrangementBackfill:
         total = sum(each.total for each in now.inputs.values())
         return Progress(Phase.FINISHING if now.finished else Phase.SNAPSHOT, min(done, total), total, 0, waits)
 
+    @property
+    def inputs_read(self) -> Mapping[RelationId, tuple[int, int]]:
+        return {relation: (each.done, each.total) for relation, each in self._ledger.newest.inputs.items()}
+
     def cancel(self, timeout: float | None = None) -> None:
         """The drop that follows takes it out of the graph."""
         if not self.done.done():

@@ -6,9 +6,11 @@ one progress model (`progress`), and stores its progress in the same transaction
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Protocol
 
+from seiche.model import RelationId
 from seiche.stream.backfill.progress import Progress
 from seiche.stream.view import ViewJob
 
@@ -26,6 +28,11 @@ class Backfill(Protocol):
 
     @property
     def progress(self) -> Progress: ...
+
+    @property
+    def inputs_read(self) -> Mapping[RelationId, tuple[int, int]]:
+        """Of each relation that it reads: how many rows it has read, and of how many."""
+        ...
 
     def start(self) -> None: ...
 

@@ -19,7 +19,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -162,6 +162,10 @@ class SnapshotBackfill:
             done += sum(self._inputs[each].done for each in self._stages[state.stage].read if each in self._inputs)
         lag_ms = physical_ms(self._runtime.versions.committed_epoch) - physical_ms(self._as_of())
         return Progress(self._phase, done, total, max(lag_ms, 0), waits)
+
+    @property
+    def inputs_read(self) -> Mapping[RelationId, tuple[int, int]]:
+        return {relation: (each.done, each.total) for relation, each in dict(self._inputs).items()}
 
     # ------------------------------------------------------------------------------------------------
 
