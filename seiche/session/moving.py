@@ -14,7 +14,8 @@ from typing import assert_never
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import DEFAULT_DATABASE, DEFAULT_SCHEMA, INTO, CatalogObject, ObjectKind
-from seiche.errors import FeatureNotSupported, InvariantError
+from seiche.catalog.temporary import is_temporary
+from seiche.errors import FeatureNotSupported, InvalidDefinition, InvariantError
 from seiche.model import ObjectId
 from seiche.session import indexes
 from seiche.session.definitions import check_schema_name
@@ -31,6 +32,8 @@ def moved(catalog: Catalog, object_id: ObjectId, schema: str) -> Catalog:
     """The catalog in which an object, with its indexes, is in another schema."""
     catalog.schema(schema)
     item = catalog.get(object_id)
+    if is_temporary(schema) or is_temporary(item.schema):
+        raise InvalidDefinition("cannot move objects into or out of temporary schemas")
     going = [item.id, *(each.id for each in catalog.objects(ObjectKind.INDEX) if item.id in each.dependencies)]
     return _moved(catalog, catalog, dict.fromkeys(going, schema))
 
@@ -40,6 +43,7 @@ def with_schema_named(catalog: Catalog, name: str, new_name: str) -> Catalog:
     schema = catalog.schema(name)
     if name == DEFAULT_SCHEMA:
         raise FeatureNotSupported(f'schema "{name}" cannot be renamed', detail="New objects go there.")
+    check_schema_name(name)
     check_schema_name(new_name)
     named = catalog.with_schema(replace(schema, name=new_name))
     inside = [item.id for item in catalog.objects() if item.schema == name and item.database == schema.database]

@@ -79,6 +79,18 @@ def test_what_cannot_be_moved_or_renamed_stays(port: Port, statement: str, error
     assert port.database.catalog == before
 
 
+def test_temporary_tables_stay_where_they_are(port: Port) -> None:
+    port.execute("CREATE TEMPORARY TABLE tides (high numeric)")
+    (schema,) = {item.schema for item in port.database.catalog.objects() if item.name == "tides"}
+    for statement in (
+        "ALTER TABLE tides SET SCHEMA quay",
+        f"ALTER TABLE ships SET SCHEMA {schema}",
+        f"ALTER SCHEMA {schema} RENAME TO port",
+    ):
+        with pytest.raises(InvalidDefinition):
+            port.execute(statement)
+
+
 def test_a_definition_that_would_mean_something_else_keeps_what_it_reads(port: Port) -> None:
     port.execute("CREATE VIEW named AS SELECT public.ships.id FROM ships")
     with pytest.raises(FeatureNotSupported, match='what view "named" reads cannot be moved'):
