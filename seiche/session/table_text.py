@@ -20,7 +20,7 @@ def create_table_text(table: CatalogObject) -> str:
     if table.relation is None:
         raise InvariantError(f"{table} has no rows")
     key = tuple(table.properties.get("primary_key", ()))
-    items = [_column(column, key) for column in table.relation.visible]
+    items = [_column(column, key) for column in table.columns]
     if len(key) > 1:
         items.append(f"PRIMARY KEY ({', '.join(quote_name(name) for name in key)})")
     ttl = " WITH TTL" if table.properties.get(TTL) else ""
