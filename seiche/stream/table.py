@@ -80,7 +80,8 @@ class ApplyChanges:
 class TakeChanges:
     """What a sink hands to the table: rows that come, and rows whose keys leave unless they are among those.
 
-    Both are like those of an `InsertRows`, or both of an `InsertFrame`. `part` is made durable together with them.
+    Both are like those of an `InsertRows`, or both of an `InsertFrame`; where none comes, those that leave may be of
+    the other kind. `part` is made durable together with them.
     """
 
     rows: pa.Table | DataFrame
@@ -240,6 +241,9 @@ class TableJob:
                 changed = arrivals.rows(payload.changes) if self.schema.append_only else payload.changes
                 written = self.runtime.emit_table(self.relation, self.schema, changed, epoch)
                 return payload.changes.num_rows, written
+            case TakeChanges(rows, DataFrame() as gone) if isinstance(rows, pa.Table):
+                changes = self._delete_keys(version, gone, epoch)
+                return (changes.rows if changes else 0), changes
             case TakeChanges(rows, gone) if isinstance(rows, pa.Table):
                 taken = self._taken(version, arrivals.rows(rows), gone)
                 return rows.num_rows, self.runtime.emit_table(self.relation, self.schema, taken, epoch)
@@ -290,6 +294,19 @@ class TableJob:
             )
         both = came.select(*deleted.columns).unionAll(deleted)
         return self.runtime.emit(self.relation, self.schema, both, epoch, small=False)
+
+    def _delete_keys(self, version: RelationVersion, gone: DataFrame, epoch: Epoch) -> Changes | None:
+        """Deletes the rows that agree in the key with some of these."""
+        same = " AND ".join(f"o.`{name}` = k.`{name}`" for name in self.schema.key)
+        columns = ", ".join(f"o.`{name}`" for name in (*self.schema.names, VNODE))
+        key = ", ".join(f"`{name}`" for name in self.schema.key)
+        with self.runtime.scope() as scope:
+            stored, left = scope.view(self.runtime.reader.exact(version)), scope.view(gone)
+            deleted = scope.sql(
+                f"SELECT {columns}, cast(-1 as tinyint) AS `{OP}` FROM {stored} o"
+                f" LEFT SEMI JOIN (SELECT {key} FROM {left}) k ON {same}"
+            )
+        return self.runtime.emit(self.relation, self.schema, deleted, epoch, small=False)
 
     def _evaluate(self, version: RelationVersion, query: BoundQuery, now_ms: int) -> DataFrame:
         """The statement's query: this table as it is now, other relations as of the epoch before."""
