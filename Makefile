@@ -45,6 +45,10 @@ test: setup  ## all tests but the long ones
 test-long: setup  ## TPC-H and Nexmark as views, every operator by affected keys, every slt file with kills (an hour)
 	@$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
+.PHONY: test-kills
+test-kills: setup  ## every slt file at once, with the server killed around each CREATE and DROP (minutes)
+	@$(BIN)/python -m pytest -m kills tests/slt $(PYTEST_ARGS)
+
 .PHONY: soak
 soak: setup  ## half an hour of mixed work with kills: memory and open files stay flat, views are right at the end
 	@$(BIN)/python -m tests.crash.soak --minutes $(or $(MINUTES),30)

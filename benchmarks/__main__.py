@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable
 
 import pyspark
 
-from benchmarks import engine_bench, jobs_bench, nexmark_bench, others_bench, tpch_bench, wire_bench
+from benchmarks import engine_bench, growth_bench, jobs_bench, nexmark_bench, others_bench, tpch_bench, wire_bench
 from benchmarks.measure import Finding, machine
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("letters", nargs="*", help="which ones (a b c d e f h i j o p w); all if none is given")
+    parser.add_argument("letters", nargs="*", help="which ones (a b c d e f g h i j o p w); all if none is given")
     parser.add_argument("--times", type=int, default=30, help="measured epochs for each figure")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of rows")
-    parser.add_argument("--queries", nargs="*", default=[], help="of f and h: only these (q1 q6 …)")
-    parser.add_argument("--folder", help="of f: where tables of this scale are kept from one run to the next")
+    parser.add_argument("--queries", nargs="*", default=[], help="of f, g and h: only these (q1 q6 …)")
+    parser.add_argument("--folder", help="of f and g: where tables of this scale are kept from one run to the next")
     parser.add_argument("--pathway", help="of o: the Python of an environment that has Pathway")
     options = parser.parse_args()
     known: dict[str, Callable[[], Iterable[Finding]]] = {
@@ -28,6 +28,7 @@ def main() -> int:
         "d": lambda: engine_bench.chain_of_views(options.times),
         "e": lambda: engine_bench.memory(options.scale),
         "f": lambda: tpch_bench.tpch(min(options.times, 5), options.scale, options.queries, options.folder),
+        "g": lambda: growth_bench.growth(min(options.times, 5), options.scale, options.queries, options.folder),
         "h": lambda: nexmark_bench.nexmark(min(options.times, 3), options.scale, options.queries),
         "i": lambda: jobs_bench.creation(options.scale),
         "j": lambda: jobs_bench.beside(options.times, options.scale),

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,32 +30,45 @@ from benchmarks.tpch_data import SCHEMA, Generator, Sizes, order_key, order_numb
 from benchmarks.tpch_queries import QUERIES
 from seiche.epoch.report import EpochReport
 
+KEYS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
 SHARE = 0.001  # of orders, inserted and deleted by one refresh
+MEMORY = "8g"  # of the driver: plain Spark needs more than 4 GiB to build what it broadcasts for some of the queries
 AHEAD = 20  # refreshes whose rows are made at a time
 _RECOMPUTED = re.compile(r"recompute \((\w+)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """New orders with their lines, and the keys between which old ones go."""
+    """New orders with their lines, and the condition on the keys of those that go, which are called `key` there."""
 
     orders: pa.Table
     lines: pa.Table
-    low: int
-    high: int
+    gone: str
 
 
-class Refreshes:
-    """One refresh after another: each adds orders at the end and takes as many from the start."""
+class Refreshes(Protocol):
+    """One refresh after another."""
 
-    def __init__(self, rows: Generator, oldest: int, newest: int) -> None:
+    def next(self) -> Refresh: ...
+
+
+class Recent:
+    """Each adds orders at the end and takes as many from the start."""
+
+    def __init__(self, rows: Generator, oldest: int, newest: int, share: float) -> None:
         """`oldest` and `newest` are the numbers of the first and the last order that there is."""
         self._rows = rows
-        self._count = max(1, round(rows.sizes.orders * SHARE))
+        self._count = max(1, round(rows.sizes.orders * share))
         self._next = newest + 1
         self._oldest = oldest
         self._made = self._next
         self._orders = self._lines = pa.table({})
+
+    @staticmethod
+    def of(db: seiche.Engine, rows: Generator, share: float = SHARE) -> Recent:
+        """Refreshes of a share of the orders, which go on where those of a run before have ended."""
+        ((oldest, newest),) = db.sql("SELECT min(o_orderkey), max(o_orderkey) FROM orders")
+        return Recent(rows, order_number(oldest), order_number(newest), share)
 
     def next(self) -> Refresh:
         first, oldest = self._next, self._oldest
@@ -68,8 +82,7 @@ class Refreshes:
         return Refresh(
             _between(self._orders, "o_orderkey", *ends),
             _between(self._lines, "l_orderkey", *ends),
-            order_key(oldest),
-            order_key(self._oldest),
+            f"key >= {order_key(oldest)} AND key < {order_key(self._oldest)}",
         )
 
 
@@ -89,11 +102,10 @@ class Epoch:
 def tpch(times: int, scale: float, names: Sequence[str] = (), folder: str | None = None) -> Iterator[Finding]:
     """Each query as a view of its own: the epoch of one refresh against recompute-and-write of the same query."""
     found = []
-    with _folder(folder) as kept, seiche.connect(kept / "db") as db:
+    with kept_folder(folder) as kept, seiche.connect(kept / "db", driver_memory=MEMORY) as db:
         rows = Generator(db.spark, Sizes.of_scale(scale))
-        _fill(db, rows, kept / "plain")
-        ((oldest, newest),) = db.sql("SELECT min(o_orderkey), max(o_orderkey) FROM orders")
-        refreshes = Refreshes(rows, order_number(oldest), order_number(newest))
+        fill(db, rows, kept / "plain")
+        refreshes = Recent.of(db, rows)
         reports: list[EpochReport] = []
         db.on_epoch(reports.append)
         for name in names or QUERIES:
@@ -106,7 +118,7 @@ def tpch(times: int, scale: float, names: Sequence[str] = (), folder: str | None
     yield Finding("f", f"geometric mean of {len(found)} views", mean, "x faster", ">= 10", mean >= 10, parts)
 
 
-def _fill(db: seiche.Engine, rows: Generator, plain: Path) -> None:
+def fill(db: seiche.Engine, rows: Generator, plain: Path) -> None:
     """The tables in the database, and the same as plain Parquet files; nothing where a run before has made them."""
     if (plain / "lineitem" / "_SUCCESS").exists():
         return
@@ -123,16 +135,9 @@ def _one(
     query = QUERIES[name]
     told = "\n".join(str(row[0]) for row in db.sql(f"EXPLAIN CREATE MATERIALIZED VIEW measured AS {query}"))
     reasons = sorted(set(_RECOMPUTED.findall(told)))
-    db.execute("DROP MATERIALIZED VIEW IF EXISTS measured")  # of a run that was stopped
-    db.execute(f"CREATE MATERIALIZED VIEW measured AS {query}")
-    db.database.maintenance.settle()
-    epochs = []
-    for number in range(times + 2):
-        epoch = _applied(db, refreshes.next(), reports)
-        if number >= 2:  # the first two let Spark compile
-            epochs.append(epoch)
-    epoch = sorted(epochs, key=lambda each: each.total)[len(epochs) // 2]
-    right = _rows(db, "SELECT * FROM measured") == _rows(db, query)
+    create(db, query)
+    epoch = usual_epoch(db, refreshes, reports, times)
+    right = is_right(db, query)
     recompute = _recompute_seconds(db, query, plain)
     chosen = db.sql("SELECT DISTINCT choice FROM rw_catalog.rw_refresh_history WHERE job_name = 'measured'").rows or []
     db.execute("DROP MATERIALIZED VIEW measured")
@@ -152,6 +157,24 @@ def _one(
     return Finding("f", what, ratio, "x faster", ">= 1", right and ratio >= 1 and not reasons, parts)
 
 
+def create(db: seiche.Engine, query: str) -> None:
+    """The query as the view `measured`, with nothing left to be folded."""
+    db.execute("DROP MATERIALIZED VIEW IF EXISTS measured")  # of a run that was stopped
+    db.execute(f"CREATE MATERIALIZED VIEW measured AS {query}")
+    db.database.maintenance.settle()
+
+
+def usual_epoch(db: seiche.Engine, refreshes: Refreshes, reports: list[EpochReport], times: int) -> Epoch:
+    """The median of the epochs of some refreshes."""
+    epochs = [_applied(db, refreshes.next(), reports) for _ in range(times + 2)]
+    counted = sorted(epochs[2:], key=lambda each: each.total)  # the first two let Spark compile
+    return counted[len(counted) // 2]
+
+
+def is_right(db: seiche.Engine, query: str) -> bool:
+    return _rows(db, "SELECT * FROM measured") == _rows(db, query)
+
+
 def _rows(db: seiche.Engine, query: str) -> list[str]:
     return sorted(str(tuple(row)) for row in db.sql(query))
 
@@ -162,8 +185,8 @@ def _applied(db: seiche.Engine, refresh: Refresh, reports: list[EpochReport]) ->
     session.execute("BEGIN")
     session.insert("orders", refresh.orders)
     session.insert("lineitem", refresh.lines)
-    session.execute(f"DELETE FROM orders WHERE o_orderkey >= {refresh.low} AND o_orderkey < {refresh.high}")
-    session.execute(f"DELETE FROM lineitem WHERE l_orderkey >= {refresh.low} AND l_orderkey < {refresh.high}")
+    for table, key in KEYS.items():
+        session.execute(f"DELETE FROM {table} WHERE {refresh.gone.replace('key', key)}")
     db.database.maintenance.settle()
     del reports[:]
     session.execute("COMMIT")
@@ -192,7 +215,7 @@ def _plain_spark(db: seiche.Engine) -> SparkSession:
 
 
 @contextmanager
-def _folder(kept: str | None) -> Iterator[Path]:
+def kept_folder(kept: str | None) -> Iterator[Path]:
     if kept is not None:
         Path(kept).mkdir(parents=True, exist_ok=True)
         yield Path(kept)

@@ -51,7 +51,7 @@ from seiche.plan.temporal_join import has_temporal_join
 from seiche.plan.windows import evaluate, windows_in
 from seiche.sql.bind import BoundQuery
 from seiche.sql.change_log import reads_change_log
-from seiche.sql.nodes import conjuncts
+from seiche.sql.nodes import conjuncts, factored
 from seiche.sql.ties import has_ties
 
 # As many rows a TopN keeps at most, since each step looks at all of them.
@@ -134,7 +134,7 @@ class _Planner:
         if sets is not None:
             return make_union([self._select(each) for each in sets])
         where = ast.args.get("where")
-        conditions = conjuncts(where.this) if where is not None else []
+        conditions = factored(where.this) if where is not None else []
         outputs = [(_output(each), each.unalias()) for each in ast.expressions]
         by_name = {_bare(field): value for field, value in outputs}
         limited = bool(ast.args.get("limit") or ast.args.get("offset"))

@@ -77,6 +77,37 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
     return [inner]
 
 
+def factored(condition: exp.Expr) -> list[exp.Expr]:
+    """As `conjuncts`, with what every side of an OR demands as conditions of their own: a join is found by them."""
+    return [each for part in conjuncts(condition) for each in _factored(part)]
+
+
+def _factored(condition: exp.Expr) -> list[exp.Expr]:
+    sides = [conjuncts(each) for each in _disjuncts(condition)]
+    common = [each for each in sides[0] if all(each in side for side in sides[1:])]
+    if len(sides) == 1 or not common:
+        return [condition]
+    others = [[each.copy() for each in side if each not in common] for side in sides]
+    found = [each.copy() for each in common]
+    if all(others):
+        found.append(_folded(exp.Or, [_folded(exp.And, side) for side in others]))
+    return found
+
+
+def _disjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    inner = condition.unnest()
+    return _disjuncts(inner.left) + _disjuncts(inner.right) if isinstance(inner, exp.Or) else [inner]
+
+
+def _folded(how: type[exp.Connector], parts: list[exp.Expr]) -> exp.Expr:
+    """Conditions put together."""
+    whole = parts[0]
+    for each in parts[1:]:
+        whole = how(this=exp.Paren(this=whole), expression=exp.Paren(this=each))
+        whole.meta[TYPE] = BOOLEAN
+    return whole
+
+
 def fallible(node: N) -> N:
     node.meta[FALLIBLE] = True
     return node

@@ -42,6 +42,7 @@ from seiche.plan.state import COUNT, GroupState, group_state
 from seiche.plan.words import with_columns
 from seiche.query import to_arrow
 from seiche.storage.changes import Changes, consolidate, local_frame, vnode_sql
+from seiche.storage.vnodes import vnodes
 from seiche.stream import near_join
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, joined_sql, restricted_sql
 from seiche.stream.merge import REDO, Parts, SparkPart, can_merge, merge, parts_sql
@@ -62,7 +63,7 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Fail
         query = changes_sql(source, reads, broadcast=small, counting=counting, near=False)
     else:
         assert isinstance(source, Select)
-        rows = parts(aggregate, source, joined.rows) if here and joined.told and not counting else None
+        rows = parts(aggregate, source, joined.rows) if here and joined.told else None
         changed = _merge_parts(operator, fragment, runtime, reads, rows) if rows is not None else _NotHere()
         if not isinstance(changed, _NotHere):
             return changed
@@ -301,12 +302,15 @@ class _Groups:
 
     def vnodes(self, runtime: Runtime, keys: pa.Table) -> pa.ChunkedArray:
         """The vnodes of groups whose keys are given, in the same order."""
+        found = vnodes(keys.columns, [field.type for field in self.aggregate.keys])
+        if found is not None:
+            return pa.chunked_array([found])
         numbered = keys.append_column("_at", pa.array(np.arange(keys.num_rows)))
         with runtime.scope() as scope:
             types = ", ".join([*(f"`{each.name}` {each.type.spark}" for each in self.aggregate.keys), "`_at` bigint"])
             rows = scope.view(local_frame(runtime.spark, numbered, types))
-            found = to_arrow(scope.sql(f"SELECT `_at`, {vnode_sql(tuple(self.key_names))} AS `{VNODE}` FROM {rows}"))
-        return found.sort_by("_at")[VNODE]
+            table = to_arrow(scope.sql(f"SELECT `_at`, {vnode_sql(tuple(self.key_names))} AS `{VNODE}` FROM {rows}"))
+        return table.sort_by("_at")[VNODE]
 
     def evaluate_sql(self, rows: str) -> str:
         """Whole groups from plain rows: stored columns, `_vnode`, `_op`."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from seiche.model import Epoch, RelationId
-from seiche.plan.algebra import Aggregate, ChangeLog, Keyed, Plan, Recompute, TopN
+from seiche.model import VNODE, Epoch, RelationId, RelationSchema
+from seiche.plan.algebra import Aggregate, ChangeLog, Keyed, Plan, Recompute, Select, TopN
 from seiche.plan.choice import Technique, techniques
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
-from seiche.stream import aggregate, changelog, keyed, near, recompute, temporal_join, topn, whole
-from seiche.stream.linear import can_fail, changes_sql, exact_sql, with_vnode
+from seiche.storage.vnodes import vnodes
+from seiche.stream import aggregate, changelog, keyed, near, near_join, recompute, temporal_join, topn, whole
+from seiche.stream.linear import can_fail, changes_sql, exact_sql, joined_sql, with_vnode
 from seiche.stream.runtime import EpochReads, Failures, Runtime
 
 
@@ -73,11 +75,28 @@ def step_in(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: F
         case plan:
             small = reads.is_small(fragment.plan)
             counting = can_fail(plan)
-            query = changes_sql(plan, reads, broadcast=small, counting=counting)
+            joined = near_join.joined(plan, reads) if small and isinstance(plan, Select) else None
+            if joined is None:
+                query = changes_sql(plan, reads, broadcast=small, counting=counting, near=False)
+            else:
+                assert isinstance(plan, Select)
+                rows = _near_rows(plan, fragment.schema, joined)
+                if rows is not None:
+                    return runtime.emit_table(fragment.relation, fragment.schema, rows, reads.after)
+                query = joined_sql(plan, joined, reads, counting=counting)
             if query is None:
                 return None
             frame = reads.scope.sql(with_vnode(query, fragment.schema, counting=counting))
             return runtime.emit(fragment.relation, fragment.schema, frame, reads.after, small=small, failures=failures)
+
+
+def _near_rows(plan: Select, schema: RelationSchema, joined: near_join.Joined) -> pa.Table | None:
+    """Joined rows as rows of the schema with `_vnode` and `_op`; None where Spark has something to do for them."""
+    rows = near_join.fields_of(plan, joined)
+    if rows is None:
+        return None
+    numbers = vnodes([rows[name] for name in schema.key], [schema.column(name).type for name in schema.key])
+    return rows.append_column(VNODE, numbers) if numbers is not None else None
 
 
 def _step_anew(

@@ -27,13 +27,14 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from seiche.model import OP, Epoch
-from seiche.plan.algebra import Scan, Select, field_of, input_index
+from seiche.plan.algebra import Plan, Scan, Select, field_of, input_index
 from seiche.query import to_arrow
 from seiche.storage.changes import local_frame
 from seiche.stream.joined_row import flat, flat_name, inputs_of, needed
 from seiche.stream.near import filtered
+from seiche.stream.near_values import Beyond, Row, fulfilled, shown
 from seiche.stream.runtime import EpochReads
-from seiche.types import Kind
+from seiche.types import Kind, SqlType
 
 # Types whose equal values have equal bits, and by which rows can be looked up.
 _PLAIN = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR)
@@ -89,6 +90,28 @@ def joined(plan: Select, reads: EpochReads) -> Joined | None:
         terms.append(term)
         told = told and walk.told_all
     return Joined(pa.concat_tables(terms), told) if terms else None
+
+
+def changes(plan: Plan, reads: EpochReads) -> pa.Table | None:
+    """The changes of a node: its fields and `_op`; None where Spark has something to do for them."""
+    if isinstance(plan, Scan):
+        changed = reads.changed(plan.relation)
+        rows = changed.table if changed is not None and changed.frame is None else None
+        return rows.select([*plan.schema.names, OP]) if rows is not None else None
+    found = joined(plan, reads) if isinstance(plan, Select) else None
+    return fields_of(plan, found) if isinstance(plan, Select) and found is not None else None
+
+
+def fields_of(plan: Select, found: Joined) -> pa.Table | None:
+    """The fields of joined rows and `_op`; None where Spark has a condition or an item to evaluate."""
+    if not found.told:
+        return None
+    row = joined_row(plan, found.rows)
+    try:
+        columns = {item.field.name: shown(item, row, found.rows.num_rows) for item in plan.items}
+    except Beyond:
+        return None
+    return pa.table({**columns, OP: found.rows[OP]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +189,16 @@ def _are_hashable(plan: Select) -> bool:
     """Whether signs of stored rows can be added up here: no input has rows twice then, with opposite signs."""
     fields = zip(plan.inputs, needed(plan), strict=True)
     return all(field_of(each, name).type.is_hashable for each, names in fields for name in (*names, *each.key))
+
+
+def joined_row(plan: Select, rows: pa.Table) -> Row:
+    """Joined rows for expressions to be evaluated over."""
+
+    def find(node: exp.Column) -> tuple[str, SqlType]:
+        index = input_index(node)
+        return flat_name(index, node.name), field_of(plan.inputs[index], node.name).type
+
+    return Row(rows, find)
 
 
 def frame_of(rows: pa.Table, plan: Select, spark: SparkSession) -> DataFrame:
@@ -266,8 +299,10 @@ class _Walk:
                 rows = self._sifted(rows)
             if rows is not None:
                 rows = self._joined(rows, step)
+        if rows is None:
+            return None
         names = [flat_name(index, name) for index, fields in enumerate(self._fields) for name in fields]
-        return rows.select([*names, OP]) if rows is not None else None
+        return self._told(rows.select([*names, OP]), self._pending)
 
     def _joined(self, rows: pa.Table, step: _Step) -> pa.Table | None:
         self._bound.add(step.input)
@@ -313,9 +348,22 @@ class _Walk:
         names = self._fields[index]
         return rows.select([*names, OP]).rename_columns([*(flat_name(index, name) for name in names), OP])
 
+    def _told(self, rows: pa.Table, conditions: Sequence[exp.Expr]) -> pa.Table:
+        """The rows that fulfil those of some conditions that can be told here."""
+        for condition in list(conditions):
+            try:
+                kept = fulfilled(condition, joined_row(self._plan, rows), rows.num_rows)
+            except Beyond:
+                continue
+            rows = rows.filter(kept)
+            self._pending.remove(condition)
+        return rows
+
     def _sifted(self, rows: pa.Table) -> pa.Table:
         """The rows that fulfil whatever else can be told of them: what is refused now need not be looked up."""
         ready = [each for each in self._pending if inputs_of(each) <= self._bound and not _is_tie(each)]
+        rows = self._told(rows, ready)
+        ready = [each for each in ready if each in self._pending]
         if not ready or rows.num_rows == 0:
             return rows
         self._pending = [each for each in self._pending if each not in ready]
@@ -370,4 +418,4 @@ def _codes(left: pa.Table, right: pa.Table) -> tuple[_Numbers, _Numbers]:
     return codes[: left.num_rows], codes[left.num_rows :]
 
 
-__all__ = ["Joined", "Wanted", "frame_of", "joined", "restricted", "stored"]
+__all__ = ["Joined", "Wanted", "changes", "fields_of", "frame_of", "joined", "joined_row", "restricted", "stored"]

@@ -19,20 +19,39 @@ from seiche.model import OP, VNODE, RelationSchema
 from seiche.plan.algebra import TopN
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes, local_frame, normalised, spark_ddl, vnode_sql
+from seiche.storage.vnodes import vnodes
+from seiche.stream import near_join
 from seiche.stream.linear import changes_sql, exact_sql, with_vnode
 from seiche.stream.runtime import EpochReads, Runtime
+from seiche.types import Kind, SqlType
+
+_SORTED = (
+    Kind.SMALLINT,
+    Kind.INTEGER,
+    Kind.BIGINT,
+    Kind.NUMERIC,
+    Kind.BOOLEAN,
+    Kind.VARCHAR,
+    Kind.DATE,
+    Kind.TIMESTAMP,
+    Kind.TIMESTAMPTZ,
+)
 
 
 def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool) -> Changes | None:
     """Brings the first rows from `reads.before` to `reads.after`; returns what changed."""
     plan = fragment.plan
     assert isinstance(plan, TopN)
-    changes = changes_sql(plan.input, reads, broadcast=small)
-    if changes is None:
+    here = small and not plan.offset and _adds_up(plan, fragment.schema)
+    rows = near_join.changes(plan.input, reads) if here else None
+    changes = changes_sql(plan.input, reads, broadcast=small) if rows is None else None
+    if rows is None and changes is None:
         return None
     if small and not plan.offset:
-        candidates = _near_candidates(fragment, plan, runtime, reads, changes)
+        candidates = _near_candidates(fragment, plan, runtime, reads, rows, changes) if here else None
         if candidates is None:
+            changes = changes or changes_sql(plan.input, reads, broadcast=small)
+            assert changes is not None
             candidates = runtime.collect(reads.scope.sql(_candidates(fragment, plan, reads, changes)))
         changed = _decided(candidates, plan.limit) if candidates is not None else None
         if changed is not None:
@@ -80,15 +99,19 @@ def _candidates(fragment: Fragment, plan: TopN, reads: EpochReads, changes: str)
     return f"SELECT {names}, {vnode}, `_was`, `_is`{tie} FROM ({net}) ORDER BY {_order(plan)}"
 
 
+def _adds_up(plan: TopN, schema: RelationSchema) -> bool:
+    """Whether stored and changed rows can be told apart on the driver, one by one."""
+    return not plan.ties and all(column.type.is_hashable for column in schema.columns)
+
+
 def _near_candidates(
-    fragment: Fragment, plan: TopN, runtime: Runtime, reads: EpochReads, changes: str
+    fragment: Fragment, plan: TopN, runtime: Runtime, reads: EpochReads, changed: pa.Table | None, changes: str | None
 ) -> pa.Table | None:
-    """As `_candidates`, added up on the driver; None where Spark has to. What comes first Spark says in any case."""
+    """As `_candidates`, added up on the driver; None where Spark has to. `changed` is what `changes` would give."""
     schema = fragment.schema
-    if plan.ties or not all(column.type.is_hashable for column in schema.columns):
-        return None
     stored = runtime.reader.rows(runtime.versions.at(fragment.relation, reads.before))
-    changed = runtime.collect(reads.scope.sql(changes)) if stored is not None else None
+    if changed is None and changes is not None and stored is not None:
+        changed = runtime.collect(reads.scope.sql(changes))
     if stored is None or changed is None:
         return None
     sides = [_counted(stored, schema, was=True), _counted(changed, schema, was=False)]
@@ -96,13 +119,41 @@ def _near_candidates(
     net = both.group_by(list(schema.names), use_threads=False).aggregate([("_was", "sum"), ("_is", "sum")])
     counts = [pc.greater(net[name], 0) for name in ("_was_sum", "_is_sum")]
     rows = pa.table([*(net[name] for name in schema.names), *counts], names=[*schema.names, "_was", "_is"])
-    rows = rows.filter(pc.or_(*counts))
+    return _ordered(rows.filter(pc.or_(*counts)), plan, schema, runtime, reads)
+
+
+def _ordered(
+    rows: pa.Table, plan: TopN, schema: RelationSchema, runtime: Runtime, reads: EpochReads
+) -> pa.Table | None:
+    """Candidates in order, with their vnodes; None where they are more than the driver may hold."""
+    order = [*((each.name, each.descending, each.nulls_first) for each in plan.order)]
+    order += [(name, False, True) for name in plan.key]
+    numbers = vnodes([rows[name] for name in schema.key], [schema.column(name).type for name in schema.key])
+    if numbers is not None and all(_sorts_alike(schema.column(name).type) for name, _, _ in order):
+        return _sorted(rows.append_column(VNODE, numbers), order)
     types = f"{spark_ddl(schema, ())}, `_was` boolean, `_is` boolean"
     view = reads.scope.view(local_frame(runtime.spark, rows, types))
     names, vnode = _list(schema.names), f"{vnode_sql(schema.key)} AS `{VNODE}`"
     return runtime.collect(
         reads.scope.sql(f"SELECT {names}, {vnode}, `_was`, `_is` FROM {view} ORDER BY {_order(plan)}")
     )
+
+
+def _sorts_alike(type_: SqlType) -> bool:
+    """Whether Arrow sorts values as Spark does."""
+    return type_.kind in _SORTED and not type_.padded
+
+
+def _sorted(rows: pa.Table, order: list[tuple[str, bool, bool]]) -> pa.Table:
+    """The rows by columns, each descending or not, and with its NULLs first or not."""
+    keys: dict[str, pa.Array] = {}
+    ways = []
+    for number, (name, descending, nulls_first) in enumerate(order):
+        keys[f"n{number}"] = pc.is_null(rows[name])
+        keys[f"v{number}"] = rows[name]
+        ways.append((f"n{number}", "descending" if nulls_first else "ascending"))
+        ways.append((f"v{number}", "descending" if descending else "ascending"))
+    return rows.take(pc.sort_indices(pa.table(keys), sort_keys=ways))
 
 
 def _counted(rows: pa.Table, schema: RelationSchema, *, was: bool) -> pa.Table:

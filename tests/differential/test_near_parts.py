@@ -16,7 +16,7 @@ from seiche.model import OP, Column, ObjectId
 from seiche.plan.algebra import Aggregate, Select
 from seiche.plan.state import group_state
 from seiche.query import open_scope
-from seiche.stream.joined_row import flat_name, needed
+from seiche.stream.joined_row import flat, flat_name, needed
 from seiche.stream.merge import parts_sql
 from seiche.stream.near_parts import parts
 from seiche.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, NUMERIC, SMALLINT, VARCHAR, numeric
@@ -51,14 +51,16 @@ CARGO = schema_of(
 )
 CALLS = (
     *("count(*)", "count(d)", "count(port)", "sum(s)", "sum(i)", "sum(b)", "sum(n)", "sum(wide)"),
+    *("sum(s * 2)", "sum(n * (1 - n))", "sum(CASE WHEN port LIKE 'a%' THEN n ELSE 0 END)"),
     *("min(i)", "max(day)", "min(d)", "max(port)", "bool_and(flag)", "bool_or(flag)"),
 )
 
 
-@pytest.mark.parametrize("keys", ["port", "day, flag", "n", "b, port"])
+@pytest.mark.parametrize("keys", ["port", "day, flag", "n", "b, port", "extract(year from day), port", ""])
 def test_arrow_and_spark_find_the_same_parts(spark: SparkSession, keys: str) -> None:
     calls = ", ".join(f"{call} AS c{number}" for number, call in enumerate(CALLS))
-    aggregate, source = _planned(f"SELECT {keys}, {calls} FROM cargo GROUP BY {keys}")
+    shown, grouped = (f"{keys}, ", f" GROUP BY {keys}") if keys else ("", "")
+    aggregate, source = _planned(f"SELECT {shown}{calls} FROM cargo{grouped}")
     chance = random.Random(keys)
     (names,) = needed(source)
     columns = {flat_name(0, name): _values(chance, CARGO.column(name)) for name in names}
@@ -67,7 +69,7 @@ def test_arrow_and_spark_find_the_same_parts(spark: SparkSession, keys: str) -> 
     with open_scope(spark) as scope:
         types = [f"`{flat_name(0, name)}` {CARGO.column(name).type.spark}" for name in names]
         view = scope.view(spark.createDataFrame(rows, schema=", ".join([*types, f"`{OP}` tinyint"])))
-        items = ", ".join(f"`{flat_name(0, item.expr.name)}` AS `{item.field.name}`" for item in source.items)
+        items = ", ".join(f"{flat(item.expr)} AS `{item.field.name}`" for item in source.items)
         query = parts_sql(aggregate, state, "0", f"SELECT {items}, `{OP}` FROM {view}", None)
         expected = scope.sql(query).toArrow().drop_columns(["_vnode"])
     found = parts(aggregate, source, rows)
@@ -80,10 +82,10 @@ def test_arrow_and_spark_find_the_same_parts(spark: SparkSession, keys: str) -> 
     "query",
     [
         "SELECT port, sum(d) FROM cargo GROUP BY port",
-        "SELECT port, sum(i + 1) FROM cargo GROUP BY port",
+        "SELECT port, sum(i / 2) FROM cargo GROUP BY port",
         "SELECT upper(port), count(*) FROM cargo GROUP BY upper(port)",
         "SELECT d, count(*) FROM cargo GROUP BY d",
-        "SELECT count(*) FROM cargo",
+        "SELECT count(upper(port)) FROM cargo",
     ],
 )
 def test_what_has_something_to_evaluate_is_left_to_spark(query: str) -> None:

@@ -5,7 +5,8 @@ Its materialized views do not follow their tables, so there they are plain views
 `onlyif seiche`, or in a file that ends at once elsewhere.
 
 The server is a process of its own. In runs with kills it is killed with -9 around each CREATE and DROP; every answer
-has to be the one that the file expects all the same. A kill takes ten seconds, so all but one of them are long tests.
+has to be the one that the file expects all the same. A kill takes ten seconds, so all files share theirs, see
+`tests.slt.crowd` (`make test-kills`); one by one they are long tests, but for a short file.
 
 SEICHE_TEST_SLT names other files or folders to run instead.
 """
@@ -13,9 +14,11 @@ SEICHE_TEST_SLT names other files or folders to run instead.
 from __future__ import annotations
 
 import os
+import random
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -24,17 +27,19 @@ import pytest
 
 from seiche.cli.slt.answers import Answered, Refused
 from seiche.cli.slt.command import find_files, report_text
-from seiche.cli.slt.kills import KilledTarget
-from seiche.cli.slt.runner import Options, run_file
+from seiche.cli.slt.kills import Alone, KilledTarget
+from seiche.cli.slt.runner import FileReport, Options, run_file
 from seiche.cli.slt.servers import ServerProcess
 from seiche.cli.slt.targets import Connection, Thing
 from seiche.cli.slt.wire import WireTarget
 from tests.integration.postgres import temporary_server
 from tests.servers import running_server
+from tests.slt.crowd import Crowd, CrowdTarget, Member
 
 FOLDER = Path(__file__).parent
 FILES = find_files(os.environ.get("SEICHE_TEST_SLT", str(FOLDER)).split(os.pathsep))
 OPTIONS = Options(keep_going=True)
+SEED = int(os.environ.get("SEICHE_TEST_SEED") or random.SystemRandom().getrandbits(32))
 
 
 KILLED_SHORT = FOLDER / "session" / "flush.slt"
@@ -121,7 +126,34 @@ DEFINING = [path for path in FILES if re.search(r"^(CREATE|DROP)\b", path.read_t
 def test_the_server_answers_so_also_when_it_is_killed_around_each_create_and_drop(
     file: Path, server: ServerProcess
 ) -> None:
-    with closing(KilledTarget(server, seed=zlib.crc32(_name(file).encode()))) as target:
+    with closing(KilledTarget(Alone(server, seed=zlib.crc32(_name(file).encode())))) as target:
         report = run_file(file, target, replace(OPTIONS, execute=target.execute))
         assert report.ok, report_text(report)
         assert target.kills
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.kills
+@pytest.mark.timeout(3600)
+def test_the_server_answers_all_files_so_when_it_is_killed_around_each_create_and_drop(tmp_path: Path) -> None:
+    with running_server(tmp_path, "shuffle_partitions=2", driver_memory="3g") as server:
+        crowd = Crowd(server, SEED)
+        members = []
+        with closing(WireTarget(server.address)) as own, closing(own.connect()) as connection:
+            for number, file in enumerate(DEFINING):
+                assert isinstance(connection.run(f"CREATE DATABASE file_{number}"), Answered)
+                members.append((file, crowd.join(f"file_{number}")))
+
+        def run(file: Path, member: Member) -> tuple[FileReport, int]:
+            try:
+                with closing(CrowdTarget(member)) as target:
+                    return run_file(file, target, replace(OPTIONS, execute=target.execute)), target.kills
+            finally:
+                member.leave()
+
+        with ThreadPoolExecutor(len(members)) as pool:
+            reports = list(pool.map(lambda each: run(*each), members))
+        failed = [report_text(report) for report, _ in reports if not report.ok]
+        assert not failed, f"seed {SEED} (SEICHE_TEST_SEED={SEED} repeats it)\n" + "\n".join(failed)
+        assert all(kills for _, kills in reports)

@@ -109,13 +109,13 @@ def _target(arguments: argparse.Namespace, config: Config, connect: Connect) -> 
 
 @contextmanager
 def _own_server(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[Target, Execute]]:
-    from seiche.cli.slt.kills import KilledTarget
+    from seiche.cli.slt.kills import Alone, KilledTarget
     from seiche.cli.slt.servers import ServerProcess
     from seiche.cli.slt.wire import WireTarget
 
     with ServerProcess(folder, _passed_on(arguments)) as server:
         if arguments.kills:
-            with closing(KilledTarget(server, arguments.seed)) as killed:
+            with closing(KilledTarget(Alone(server, arguments.seed))) as killed:
                 yield killed, killed.execute
         else:
             with closing(WireTarget(server.address)) as target:

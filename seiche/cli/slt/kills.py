@@ -4,14 +4,17 @@
 
 Whatever was answered has to hold. What was not may have happened or not: it is tried again, and an object that is there
 already, or gone already, is the success that the client did not hear of. Nothing is killed while a conversation is in
-a transaction or has a cursor open, which no server would bring back, nor around a statement that is meant to fail.
+a transaction, or has a cursor or a temporary table, which no server would bring back, nor around a statement that is
+meant to fail.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeAlias
 
 from seiche.cli.slt.answers import Answered, Refused
 from seiche.cli.slt.records import Expectation, Fails
@@ -24,14 +27,57 @@ from seiche.sql.parse import parse
 _SHORTEST_S, _LONGEST_S = 0.005, 2.0
 _EXISTS = frozenset({"42P04", "42P06", "42P07", "42710", "42723"})
 _MISSING = frozenset({"42P01", "3D000", "3F000", "42704", "42883"})
+_TEMPORARY = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:LOCAL|GLOBAL)\s+)?TEMP(?:ORARY)?\b", re.IGNORECASE)
 
 
-class KilledTarget:
-    """A running server, whose conversations outlive it. `kills` counts; the seed decides the moments."""
+Answer: TypeAlias = Answered | Refused
+
+
+class Victim(Protocol):
+    """A server that can be killed and comes back."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def starts(self) -> int: ...
+
+    def struck(self, send: Callable[[float], Answer | None]) -> Answer | None:
+        """Lets a statement be sent, with the seconds to wait for its answer; then kills the server, and starts it."""
+
+
+class Alone:
+    """The victim of one file. The seed decides the moments."""
 
     def __init__(self, server: ServerProcess, seed: int = 0) -> None:
         self._server = server
         self._random = random.Random(seed)
+
+    @property
+    def address(self) -> str:
+        return self._server.address
+
+    @property
+    def starts(self) -> int:
+        return self._server.starts
+
+    def struck(self, send: Callable[[float], Answer | None]) -> Answer | None:
+        answer = send(moment(self._random))
+        self._server.kill()
+        self._server.start()
+        return answer
+
+
+def moment(chance: random.Random) -> float:
+    """Seconds after which a kill comes: as often within the first tenth of a second as within the last ones."""
+    return _SHORTEST_S * math.pow(_LONGEST_S / _SHORTEST_S, chance.random())
+
+
+class KilledTarget:
+    """A running server, whose conversations outlive it. `kills` counts."""
+
+    def __init__(self, server: Victim) -> None:
+        self._server = server
         self._own = WireTarget(server.address)
         self._own_life = server.starts
         self._connections: list[KilledConnection] = []
@@ -63,15 +109,16 @@ class KilledTarget:
     def forget(self, connection: KilledConnection) -> None:
         self._connections.remove(connection)
 
-    def execute(self, connection: Connection, sql: str, expect: Expectation) -> Answered | Refused:
+    def execute(self, connection: Connection, sql: str, expect: Expectation) -> Answer:
         """Runs SQL of a file, with a kill around each statement of it that creates or drops."""
         assert isinstance(connection, KilledConnection)
         statements = _statements(sql)
         if isinstance(expect, Fails) or not any(map(_verb, statements)):
             return connection.run(sql)
-        outcome: Answered | Refused = Answered()
+        outcome: Answer = Answered()
         for statement in statements:
-            if _verb(statement) and not any(each.holds_state for each in self._connections):
+            held = _TEMPORARY.match(statement) or any(each.holds_state for each in self._connections)
+            if _verb(statement) and not held:
                 outcome = self._disturbed(connection, statement)
             else:
                 outcome = connection.run(statement)
@@ -79,11 +126,8 @@ class KilledTarget:
                 break
         return outcome
 
-    def _disturbed(self, connection: KilledConnection, sql: str) -> Answered | Refused:
-        delay = _SHORTEST_S * (_LONGEST_S / _SHORTEST_S) ** self._random.random()
-        answer = connection.run_for(sql, delay)
-        self._server.kill()
-        self._server.start()
+    def _disturbed(self, connection: KilledConnection, sql: str) -> Answer:
+        answer = self._server.struck(lambda seconds: connection.run_for(sql, seconds))
         self.kills += 1
         if answer is not None:
             return answer
@@ -111,13 +155,14 @@ class KilledConnection:
         self._life = target.life
         self._settings: list[str] = []
         self._cursors = False
+        self._temporary = False
 
     @property
     def holds_state(self) -> bool:
         """Whether a kill would take something away that a client has to make again itself."""
-        return self._cursors or self._link.in_transaction
+        return self._cursors or self._temporary or self._link.in_transaction
 
-    def run(self, sql: str) -> Answered | Refused:
+    def run(self, sql: str) -> Answer:
         outcome = self._linked().run(sql)
         if isinstance(outcome, Answered):
             for statement in _statements(sql):
@@ -125,9 +170,10 @@ class KilledConnection:
                 if word in ("SET", "RESET"):
                     self._settings.append(statement)
                 self._cursors = word == "DECLARE" or (self._cursors and word != "CLOSE")
+                self._temporary = bool(_TEMPORARY.match(statement)) or (self._temporary and word != "DISCARD")
         return outcome
 
-    def run_for(self, sql: str, seconds: float) -> Answered | Refused | None:
+    def run_for(self, sql: str, seconds: float) -> Answer | None:
         """The answer if it comes in that time; else the statement is left to run."""
         return self._linked().run_for(sql, seconds)
 

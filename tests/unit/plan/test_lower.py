@@ -60,6 +60,22 @@ def hidden(plan: Plan) -> list[str]:
 # --- selects -----------------------------------------------------------------------------------------
 
 
+def test_what_every_side_of_an_or_demands_is_a_condition_of_its_own(harbour: Harbour) -> None:
+    either = "(s.id = a.ship AND s.tons > 5 AND a.berth = 1) OR (a.berth = 2 AND s.id = a.ship)"
+    plan = select(harbour.plan(f"SELECT s.name FROM ships s, arrivals a WHERE {either}"))
+    assert conditions(plan) == ["l0.id = l1.ship", "((l0.tons > 5) AND (l1.berth = 1)) OR (l1.berth = 2)"]
+
+
+def test_a_side_of_an_or_that_demands_no_more_than_the_others_is_all_there_is(harbour: Harbour) -> None:
+    plan = select(harbour.plan("SELECT id FROM ships WHERE tons > 5 OR (tons > 5 AND flag = 'NO')"))
+    assert conditions(plan) == ["l0.tons > 5"]
+
+
+def test_an_or_whose_sides_have_nothing_in_common_stays_as_it_is(harbour: Harbour) -> None:
+    plan = select(harbour.plan("SELECT id FROM ships WHERE tons > 5 OR flag = 'NO'"))
+    assert conditions(plan) == ["(l0.tons > 5) OR (l0.flag = 'NO')"]
+
+
 def test_a_filter_keeps_its_conditions_apart(harbour: Harbour) -> None:
     plan = select(harbour.plan("SELECT id, name FROM ships WHERE tons > 10 AND (flag = 'NO' AND draught < 3)"))
     assert relations(plan) == [SHIPS]
