@@ -308,7 +308,9 @@ class TableJob:
                 f"SELECT {columns}, cast(-1 as tinyint) AS `{OP}` FROM {stored} o"
                 f" LEFT SEMI JOIN (SELECT {key} FROM {left}) k ON {same}"
             )
-        return self.runtime.emit(self.relation, self.schema, deleted, epoch, small=False)
+        # No row is in it twice, so nothing has to be added up.
+        written = self.runtime.writer.write_frame(self.relation, self.schema, self.runtime.spread(deleted), epoch)
+        return self.runtime.written(self.relation, self.schema, written)
 
     def _evaluate(self, version: RelationVersion, query: BoundQuery, now_ms: int) -> DataFrame:
         """The statement's query: this table as it is now, other relations as of the epoch before."""
