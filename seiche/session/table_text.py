@@ -12,7 +12,14 @@ from seiche.session.watermarks import TTL, WATERMARKS
 from seiche.sql.statements import quote_name
 from seiche.types import Kind, SqlType
 
-_WORDS = {Kind.INTEGER: "INT", Kind.DOUBLE: "DOUBLE", Kind.TIMESTAMP: "TIMESTAMP", Kind.TIME: "TIME"}
+# As RisingWave prints them; it knows timestamptz by this name alone, and in these letters.
+_WORDS = {
+    Kind.INTEGER: "INT",
+    Kind.DOUBLE: "DOUBLE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIMESTAMPTZ: "timestamptz",
+    Kind.TIME: "TIME",
+}
 
 
 def create_table_text(table: CatalogObject) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from enum import IntEnum
 
 from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, FeatureNotSupported
 from seiche.sql import lengths, readings
-from seiche.sql.literals import MICROS_PER_DAY, literal, numeric_literal
+from seiche.sql.literals import MICROS_PER_DAY, decimal_literal, literal, numeric_literal
 from seiche.sql.nodes import (
     Settings,
     attempt,
@@ -337,6 +338,8 @@ def _number(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings
             return checked_cast(node, target, settings)
         narrow = as_numeric(source)
         fits = narrow.precision - narrow.scale <= target.precision - target.scale and narrow.scale <= target.scale
+        if not fits and settings.strict and isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+            return decimal_literal(Decimal(node.this.name), target)  # Spark words the overflow of a constant otherwise
         return spark_cast(node, target) if fits else checked_cast(node, target, settings)
     if target.is_float:
         return spark_cast(node, target)
