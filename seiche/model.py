@@ -5,7 +5,7 @@ Nothing here does any work; these are the values that planning, storage and coor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NewType
 
 from seiche.errors import InvariantError
@@ -54,7 +54,8 @@ class Column:
 
     `default` and `generated` are the user's SQL expressions. In files the column is called `stored`, where that differs
     from its name; a file written before the column was added lacks it and holds the constant `missing` (text that casts
-    to the type; None is NULL) in every row.
+    to the type; None is NULL) in every row. Where `shown` is given, statements see that type: storage keeps fields of
+    structs that the column had once, for those who read them.
     """
 
     name: str
@@ -65,10 +66,16 @@ class Column:
     generated: str | None = None
     stored: str | None = None
     missing: str | None = None
+    shown: SqlType | None = None
 
     @property
     def file_name(self) -> str:
         return self.stored or self.name
+
+    @property
+    def as_shown(self) -> Column:
+        """The column as statements see it."""
+        return self if self.shown is None else replace(self, type=self.shown, shown=None)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -80,11 +87,14 @@ class Column:
             "generated": self.generated,
             "stored": self.stored,
             "missing": self.missing,
+            "shown": None if self.shown is None else self.shown.to_json(),
         }
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Column:
-        return Column(**{**data, "type": SqlType.from_json(data["type"])})
+        shown = data["shown"]
+        types = {"type": SqlType.from_json(data["type"]), "shown": None if shown is None else SqlType.from_json(shown)}
+        return Column(**{**data, **types})
 
 
 @dataclass(frozen=True, slots=True)

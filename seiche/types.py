@@ -136,6 +136,10 @@ class SqlType:
         return array_of(struct_of(*self.fields))
 
     @property
+    def is_nested(self) -> bool:
+        return self.kind in (Kind.ARRAY, Kind.STRUCT, Kind.MAP)
+
+    @property
     def has_length(self) -> bool:
         """Whether it limits the length of some text, its own or that of a part."""
         if self.length:

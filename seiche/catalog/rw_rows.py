@@ -157,7 +157,7 @@ def relations(facts: Facts) -> Iterator[Row]:
 
 def column_rows(facts: Facts) -> Iterator[Row]:
     for it in facts.catalog.objects(*_RELATIONS):
-        listed = it.relation.columns if it.relation is not None else it.columns
+        listed = [each.as_shown for each in (it.relation.columns if it.relation is not None else it.columns)]
         key = it.relation.key if it.relation is not None else ()
         yield from (_column(it.id, n, column, column.name in key) for n, column in enumerate(listed, 1))
 

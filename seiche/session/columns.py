@@ -1,4 +1,4 @@
-"""ALTER TABLE ... ADD, DROP and RENAME COLUMN, and ALTER WATERMARK.
+"""ALTER TABLE ... ADD, DROP, RENAME and ALTER COLUMN, and ALTER WATERMARK.
 
 No row is written: files keep what they have, and storage reads them as the table is now (`storage/evolution.py`).
 Views go on seeing the columns that they saw. The table is held meanwhile, so no statement meets both shapes.
@@ -7,6 +7,7 @@ Views go on seeing the columns that they saw. The table is held meanwhile, so no
     ADD COLUMN c          c behind the others     lack c: a constant   do not see c
     DROP COLUMN c         without c               may have c: unread   must not mention c
     RENAME COLUMN c TO d  d                       have d as c          there must be none
+    ALTER COLUMN c TYPE   c with other fields     lack some: NULL      see c as they saw it (`session/retype.py`)
 
 ALTER WATERMARK lets another expression raise the watermark from here on. What it was it stays at least.
 """
@@ -41,18 +42,19 @@ from seiche.session.database import schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name
 from seiche.session.names import CatalogNames
 from seiche.session.rename import same_query
+from seiche.session.retype import retyped
 from seiche.session.shapes import remembering
 from seiche.session.table_text import create_table_text
 from seiche.session.watermarks import WATERMARKS, watermark_binds, with_watermark
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation, Settings, bind_expression, bind_insert
-from seiche.types import Kind
+from seiche.types import Kind, SqlType
 
 _FILE_NAMES = "file_names"  # the property of a table: every name that a column ever had in its files
 _NO_CONSTANT = (Kind.ARRAY, Kind.STRUCT, Kind.MAP, Kind.INTERVAL, Kind.BYTEA)
 
 
-Action = ast.AddColumn | ast.DropColumn | ast.RenameColumn | ast.Watermark
+Action = ast.AddColumn | ast.DropColumn | ast.RenameColumn | ast.RetypeColumn | ast.Watermark
 
 
 class ColumnChanges:
@@ -98,6 +100,10 @@ class ColumnChanges:
                         hint="Drop them and create them again afterwards.",
                     )
                 return (with_column_named(table, name, new_name),)
+            case ast.RetypeColumn(name, type_):
+                self._refuse_if_filled(table, name)
+                readers = [remembering(each, table) for each in self._readers(table)]
+                return (with_column_typed(table, name, type_), *readers)
             case ast.Watermark():
                 altered = with_watermark(table, action)
                 return (replace(altered, definition=create_table_text(altered)),)
@@ -106,7 +112,7 @@ class ColumnChanges:
         for sink in self._database.catalog.objects(ObjectKind.SINK):
             if sink.properties.get(INTO) == table.id:
                 raise DependentObjects(
-                    f'cannot drop column "{column}" of {table} because {sink} fills the table',
+                    f'cannot drop or alter column "{column}" of {table} because {sink} fills the table',
                     detail="Its rows would not fit: dropping columns in target table of sinks is not supported.",
                     hint="Drop the sink, and create it again afterwards.",
                 )
@@ -179,14 +185,14 @@ class ColumnChanges:
         for each in self._readers(table):
             try:
                 if each.kind in (ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SINK):
-                    follows = same_query(self._database.catalog, new, each.id)
+                    follows = _is_retyped(table, new) or same_query(self._database.catalog, new, each.id)
                 else:
                     follows = each.kind is ObjectKind.INDEX or _grows(table, new)
                 if follows and each.kind in FOLLOWING_KINDS:
                     self._database.fragments_of(new.get(each.id), new)
             except (InvariantError, UndefinedColumn):
                 follows = False
-            if follows and not _grows(table, new) and schedule_of(each) is not None:
+            if follows and not (_grows(table, new) or _is_retyped(table, new)) and schedule_of(each) is not None:
                 follows = False
             if not follows:
                 raise DependentObjects(
@@ -198,6 +204,13 @@ class ColumnChanges:
 
 def _grows(table: CatalogObject, new: Catalog) -> bool:
     return len(new.get(table.id).columns) > len(table.columns)
+
+
+def _is_retyped(table: CatalogObject, new: Catalog) -> bool:
+    return any(
+        column.name == other.name and column.type != other.type
+        for column, other in zip(table.columns, new.get(table.id).columns, strict=False)
+    )
 
 
 def _needless(table: CatalogObject, action: Action) -> str | None:
@@ -292,11 +305,35 @@ def with_column_named(table: CatalogObject, name: str, new_name: str) -> Catalog
     return _rebuilt(item, RelationSchema(columns, key, relation.append_only), used=_file_names(table))
 
 
+def with_column_typed(table: CatalogObject, name: str, type_: SqlType) -> CatalogObject:
+    """The table with a column whose structs have other fields."""
+    relation = _relation(table)
+    _refuse_unknown(table, name)
+    column = relation.column(name)
+    altered = retyped(column, type_)
+    if name in relation.key:
+        raise FeatureNotSupported(f'cannot alter column "{name}"', detail="It belongs to the primary key.")
+    if column.generated is not None or column.default is not None:
+        raise FeatureNotSupported(
+            f'cannot alter column "{name}"',
+            detail="Its values come from an expression, which is of the type that it has now.",
+            hint="Create another table, and insert the rows of this one.",
+        )
+    columns = tuple(altered if each.name == name else each for each in relation.columns)
+    for broken in _broken(table, columns):
+        raise DependentObjects(
+            f'failed to alter column "{name}" because it\'s referenced by a generated column "{broken.name}"',
+            hint=f'Drop "{broken.name}" first.',
+        )
+    return _rebuilt(table, RelationSchema(columns, relation.key, relation.append_only))
+
+
 def _rebuilt(table: CatalogObject, relation: RelationSchema, used: frozenset[str] | None = None) -> CatalogObject:
     """The table with another shape; no name of a column in files is ever used again."""
     names = (used or _file_names(table)) | {column.file_name.lower() for column in relation.columns}
     properties = {**table.properties, _FILE_NAMES: sorted(names)}
-    item = replace(table, columns=relation.visible, relation=relation, properties=properties)
+    shown = tuple(column.as_shown for column in relation.visible)
+    item = replace(table, columns=shown, relation=relation, properties=properties)
     return replace(item, definition=create_table_text(item))
 
 
@@ -307,7 +344,7 @@ def _file_names(table: CatalogObject) -> frozenset[str]:
 
 def _broken(table: CatalogObject, columns: tuple[Column, ...]) -> list[Column]:
     """Generated columns whose expressions make no sense over these columns."""
-    plain = tuple(each for each in columns if each.generated is None)
+    plain = tuple(each.as_shown for each in columns if each.generated is None)
     settings = Settings(timezone="UTC", now_ms=0, strict=True)
     broken = []
     for column in columns:

@@ -70,6 +70,11 @@ class IndexDefinitions:
         self, statement: ast.CreateIndex, name: str, source: CatalogObject, views: ViewDefinitions
     ) -> CatalogObject:
         plan = indexes.plan_of(statement, source)
+        for column in source.relation.visible if source.relation is not None else ():
+            if column.shown is not None and column.name in (statement.include or (column.name,)):
+                raise FeatureNotSupported(
+                    f'column "{column.name}" lost a field and cannot be in an index', hint="INCLUDE other columns only."
+                )
         views.check_hidden_names(plan)
         text = indexes.definition_of(statement, name, source)
         properties = {

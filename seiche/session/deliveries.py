@@ -201,7 +201,7 @@ class Deliveries:
         options = read_sink_options(tuple(sink.properties["options"].items()), into_table=True)
         shape = target.relation
         bound, runtime = bound_sink(sink, target, self._around.clock.now_ms()), self._around.runtime
-        changes, only_came = self._changes(sink, until, snapshot=options.snapshot)
+        changes, only_came, count = self._changes(sink, until, snapshot=options.snapshot)
         if changes is None:
             return TakeChanges(inserted_schema(shape).empty_table(), None, part)
         came = fitted(runtime, bound, shape, changes.filter(f"`{OP}` > 0"))
@@ -209,23 +209,28 @@ class Deliveries:
         if only_came or options.drops_deletes or shape.key == (ROW_ID,):
             return TakeChanges(came if few is None else few, None, part)
         left = fitted(runtime, bound, shape, changes.filter(f"`{OP}` < 0"))
-        few_left = collected(runtime, shape, left) if few is not None else None
-        return TakeChanges(came, left, part) if few_left is None else TakeChanges(few, few_left, part)
+        if few is None:
+            return TakeChanges(came, left, part)
+        is_large = count - few.num_rows > runtime.limits.inline_rows_max
+        few_left = None if is_large else collected(runtime, shape, left)
+        if few_left is None and few.num_rows:
+            return TakeChanges(came, left, part)
+        return TakeChanges(few, left if few_left is None else few_left, part)
 
-    def _changes(self, sink: CatalogObject, until: Epoch, *, snapshot: bool) -> tuple[DataFrame | None, bool]:
-        """What is to be delivered as signed rows, and whether rows only come."""
+    def _changes(self, sink: CatalogObject, until: Epoch, *, snapshot: bool) -> tuple[DataFrame | None, bool, int]:
+        """What is to be delivered as signed rows, whether rows only come, and how many there are if they also go."""
         runtime, relation = self._around.runtime, RelationId(sink.id)
         since = self._done.get(sink.id)
         if since is None:
             if not snapshot:
-                return None, True
+                return None, True, 0
             rows = runtime.reader.exact(runtime.versions.at(relation, until))
-            return rows.selectExpr("*", f"cast(1 as tinyint) AS `{OP}`"), True
+            return rows.selectExpr("*", f"cast(1 as tinyint) AS `{OP}`"), True, 0
         changes = runtime.changes_between(relation, since, until)
         if changes is None:
-            return None, True
+            return None, True, 0
         assert sink.relation is not None
-        return runtime.reader.changes(changes), sink.relation.append_only
+        return runtime.reader.changes(changes), sink.relation.append_only, changes.rows
 
 
 def upstream_of(catalog: Catalog, ids: Iterable[int]) -> frozenset[ObjectId]:

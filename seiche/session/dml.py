@@ -118,7 +118,7 @@ class Dml:
 
     def _as_text(self, table: CatalogObject, statement: ast.Insert) -> pa.Table | None:
         """Many rows of constants as columns of text, named as the table's; None for any other statement."""
-        visible = _shape(table).visible
+        visible = table.columns
         plain = {column.name: column.type for column in visible if column.generated is None}
         names = statement.columns or tuple(column.name for column in visible)
         if statement.source is None or statement.returning or any(name not in plain for name in names):
@@ -153,7 +153,7 @@ class Dml:
 
     def copy(self, table: CatalogObject, columns: Sequence[str], rows: DataFrame) -> int:
         """Inserts rows of text, a plainly named column for each of `columns`, read as the columns' types."""
-        types = {column.name: column.type for column in _shape(table).visible}
+        types = {column.name: column.type for column in table.columns}
         source = BoundRelation(None, "given", tuple(Column(name, VARCHAR) for name in rows.columns), None, "given")
         cells = [f"{name}::{_spelled(types[column])}" for name, column in zip(rows.columns, columns, strict=True)]
         query = parse_query(f"SELECT {', '.join(cells)} FROM given").tree
@@ -188,7 +188,7 @@ class Dml:
                     f'column "{name}" of relation "{table.name}" does not exist', hint=nearest(name, visible)
                 )
         plain = set(visible) == set(rows.column_names) and all(
-            column.default is None and column.generated is None and not column.type.has_length
+            column.default is None and column.generated is None and not column.type.has_length and column.shown is None
             for column in shape.visible
         )
         is_small = rows.nbytes <= self._database.runtime.limits.inline_bytes_max
@@ -206,7 +206,7 @@ class Dml:
         """Inserts a Spark frame by column name, through the same casts and defaults as INSERT … SELECT."""
         target = self._target(table)
         shape = _shape(table)
-        given = [column for column in shape.visible if column.name in frame.columns]
+        given = [column.as_shown for column in shape.visible if column.name in frame.columns]
         unknown = [name for name in frame.columns if name not in {column.name for column in given}]
         if unknown:
             raise UndefinedColumn(

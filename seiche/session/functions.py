@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seiche.catalog.objects import ObjectKind
-from seiche.errors import DependentObjects
+from seiche.errors import DependentObjects, DuplicateObject
 from seiche.model import Column, ObjectId
 from seiche.session import python_functions
 from seiche.session.definitions import Definitions
@@ -21,6 +21,13 @@ def create_function(definitions: Definitions, statement: ast.CreateFunction, tex
     existing = database.catalog.try_find((schema, name), kinds=(ObjectKind.FUNCTION,))
     if existing is not None and statement.if_not_exists:
         return f'function "{name}" already exists, skipping'
+    if existing is not None and not statement.or_replace:
+        types = ",".join(str(column.type) for column in existing.columns[:-1])  # the last one is what it returns
+        raise DuplicateObject(
+            f'function "{name}" already exists',
+            detail=f"In the catalog: function named {name}({types}) already exists.",
+            hint="Drop it first, replace it with CREATE OR REPLACE, or choose another name.",
+        )
     names = CatalogNames(database.catalog, definitions.variables.search_path)
     function = user_function(statement)
     if function.language == "python":

@@ -530,7 +530,7 @@ class Session:
         bound = self._reading().bound(ast.Select(statement.query))
         in_transaction = self._conversation.transaction is not None
         count = create_table_of_query(
-            statement, text, bound.columns, self._definitions(), self._dml(), in_transaction=in_transaction
+            statement, text, bound, self._definitions(), self._dml(), in_transaction=in_transaction
         )
         if count is None:
             self._note(f'relation "{statement.name.name}" already exists, skipping')

@@ -21,7 +21,9 @@ from seiche.session.drops import Drops
 from seiche.session.tables import TableDefinitions
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
-from seiche.sql.bind import OutputColumn
+from seiche.sql.bind import BoundQuery, OutputColumn
+from seiche.sql.written_types import numerics_cast_to
+from seiche.types import NUMERIC
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 def create_table_of_query(
     statement: ast.CreateTableAs,
     text: str,
-    columns: tuple[OutputColumn, ...],
+    bound: BoundQuery,
     definitions: Definitions,
     dml: Dml,
     *,
@@ -37,7 +39,7 @@ def create_table_of_query(
 ) -> int | None:
     """The number of rows it was created with; None when the table exists and may."""
     tables = TableDefinitions(definitions)
-    plain = tables.create_table_as(statement, columns)
+    plain = tables.create_table_as(statement, _columns(statement, bound, definitions.database))
     if plain is None:
         return None
     status = ObjectStatus.CREATED if in_transaction else ObjectStatus.CREATING
@@ -53,6 +55,27 @@ def create_table_of_query(
         _dropping(definitions.database, definitions.variables).drop_objects([table.id], cascade=True)
         raise
     return count
+
+
+def _columns(statement: ast.CreateTableAs, bound: BoundQuery, database: Database) -> tuple[OutputColumn, ...]:
+    """What the table's columns are.
+
+    As in PostgreSQL, a column is limited to so many digits only if that was said, by a column that the query reads or
+    by a cast; the digits of a constant or of a sum are no limit.
+    """
+    said = {
+        (column.type.precision, column.type.scale)
+        for each in bound.relations
+        for column in database.catalog.get(each).columns
+        if column.type.declared
+    }
+    said |= {(type_.precision, type_.scale) for type_ in numerics_cast_to(statement.query.tree)}
+
+    def lasting(column: OutputColumn) -> OutputColumn:
+        limits = (column.type.precision, column.type.scale)
+        return column if not column.type.declared or limits in said else replace(column, type=NUMERIC)
+
+    return tuple(lasting(column) for column in bound.columns)
 
 
 def drop_unfinished(database: Database) -> None:

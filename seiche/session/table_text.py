@@ -12,7 +12,14 @@ from seiche.session.watermarks import TTL, WATERMARKS
 from seiche.sql.statements import quote_name
 from seiche.types import Kind, SqlType
 
-_WORDS = {Kind.INTEGER: "INT", Kind.DOUBLE: "DOUBLE", Kind.TIMESTAMP: "TIMESTAMP", Kind.TIME: "TIME"}
+# As RisingWave prints them; it knows timestamptz by this name alone, and in these letters.
+_WORDS = {
+    Kind.INTEGER: "INT",
+    Kind.DOUBLE: "DOUBLE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIMESTAMPTZ: "timestamptz",
+    Kind.TIME: "TIME",
+}
 
 
 def create_table_text(table: CatalogObject) -> str:
@@ -20,7 +27,7 @@ def create_table_text(table: CatalogObject) -> str:
     if table.relation is None:
         raise InvariantError(f"{table} has no rows")
     key = tuple(table.properties.get("primary_key", ()))
-    items = [_column(column, key) for column in table.relation.visible]
+    items = [_column(column, key) for column in table.columns]
     if len(key) > 1:
         items.append(f"PRIMARY KEY ({', '.join(quote_name(name) for name in key)})")
     ttl = " WITH TTL" if table.properties.get(TTL) else ""

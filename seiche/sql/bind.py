@@ -25,6 +25,7 @@ from seiche.sql.bound import Bound, BoundQuery, BoundRelation, Names, OutputColu
 from seiche.sql.casts import assign, settle
 from seiche.sql.expressions import expression_binder
 from seiche.sql.invocations import inlined
+from seiche.sql.kept_fields import as_stored
 from seiche.sql.nodes import Settings, integer, null, type_of, typed
 from seiche.sql.queries import binding_of
 from seiche.sql.scopes import Scope
@@ -130,7 +131,7 @@ def bind_insert(
         else:
             given = binding.query(query, None, {})
         columns = _target_columns(target, visible, column_names, len(given.columns))
-    types = [column.type for column in columns]
+    types = [column.as_shown.type for column in columns]
 
     def store(node: exp.Expr, index: int) -> exp.Expr:
         return assign(node, types[index], columns[index].name, settings)
@@ -138,8 +139,8 @@ def bind_insert(
     if columns:
         given = binding.retyped(given, types, store)
     stored: dict[str, exp.Expr] = {
-        column.name: typed(exp.column(output.alias, table="given", quoted=True), column.type)
-        for column, output in zip(columns, given.columns, strict=False)
+        column.name: typed(exp.column(output.alias, table="given", quoted=True), type_)
+        for column, type_, output in zip(columns, types, given.columns, strict=False)
     }
     for column in visible:
         if column.name not in stored and column.generated is None:
@@ -168,7 +169,7 @@ def bind_update(
         if _is_default(value):
             new[name] = default_of(binding, column)
         else:
-            new[name] = assign(expressions.bind(value), column.type, name, settings)
+            new[name] = assign(expressions.bind(value), column.as_shown.type, name, settings)
     old = _own(scope, target, alias)
     kept = {name: new.get(name, node) for name, node in old.items()}
     computed = generated(binding, target, kept) if new else {}
@@ -176,7 +177,7 @@ def bind_update(
     for prefix, values in (("old_", old), ("new_", kept | computed)):
         for column in target.columns:
             name = prefix + column.name
-            select.append("expressions", aliased(values[column.name].copy(), name))
+            select.append("expressions", aliased(as_stored(values[column.name].copy(), column), name))
             outputs.append(OutputColumn(name, name, column.type))
     if where is not None:
         select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
@@ -198,8 +199,9 @@ def bind_delete(
     """All columns of the rows to delete."""
     binding = binding_of(names, settings)
     scope, select = joined_scope(binding, target, alias, beside.others, beside.common)
-    for name, node in _own(scope, target, alias).items():
-        select.append("expressions", aliased(node.copy(), name))
+    own = _own(scope, target, alias)
+    for column in target.columns:
+        select.append("expressions", aliased(as_stored(own[column.name].copy(), column), column.name))
     if where is not None:
         select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
     bound = Bound(select, [OutputColumn(c.name, c.name, c.type) for c in target.columns])

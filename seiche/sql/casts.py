@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from enum import IntEnum
 
 from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, FeatureNotSupported
 from seiche.sql import lengths, readings
-from seiche.sql.literals import MICROS_PER_DAY, literal
+from seiche.sql.literals import MICROS_PER_DAY, decimal_literal, literal, numeric_literal
 from seiche.sql.nodes import (
     Settings,
     attempt,
@@ -159,7 +160,19 @@ def cast(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
         raise DatatypeMismatch(f"cannot cast type {source} to {target.bare}")
     if target.bare == NUMERIC and source.kind is Kind.NUMERIC and not _fits_free(source):
         return typed(exp.Paren(this=node), replace(source, declared=False))  # a numeric without limits loses nothing
+    if target == NUMERIC and (written := _as_written(node)) is not None:
+        return written
     return lengths.cut(convert(node, target.bare, settings), target)
+
+
+def _as_written(node: exp.Expr) -> exp.Expr | None:
+    """A constant with digits that a numeric without limits keeps, and the decimal behind it would not; else None."""
+    if is_unknown(node) and isinstance(node, exp.Literal):
+        node = numeric_literal(node.this)
+    type_ = type_of(node)
+    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal) or type_.kind is not Kind.NUMERIC:
+        return None
+    return typed(exp.Paren(this=node), type_) if type_.scale or not _fits_free(type_) else None
 
 
 def _fits_free(type_: SqlType) -> bool:
@@ -325,6 +338,8 @@ def _number(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings
             return checked_cast(node, target, settings)
         narrow = as_numeric(source)
         fits = narrow.precision - narrow.scale <= target.precision - target.scale and narrow.scale <= target.scale
+        if not fits and settings.strict and isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+            return decimal_literal(Decimal(node.this.name), target)  # Spark words the overflow of a constant otherwise
         return spark_cast(node, target) if fits else checked_cast(node, target, settings)
     if target.is_float:
         return spark_cast(node, target)

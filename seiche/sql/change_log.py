@@ -10,10 +10,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported, InvalidDefinition
-from seiche.model import CHANGELOG_ROW_ID
+from seiche.model import CHANGELOG_ROW_ID, Column
 from seiche.sql.binding import Binding, CommonTable
 from seiche.sql.bound import CHANGES_OF, named_table
 from seiche.sql.dialect import CHANGE_LOG
+from seiche.sql.kept_fields import column_node
 from seiche.sql.nodes import typed
 from seiche.sql.scopes import Entry, RangeVariable, Scope
 from seiche.types import BIGINT, SMALLINT
@@ -40,13 +41,13 @@ def bind_change_log(binding: Binding, node: exp.Table, name: str, names: tuple[s
         binding.usage.references.append((relation.id, node))
     binding.usage.relations.add(relation.id)
     ref = binding.ref(name)
-    visible = [(column.name, column.type) for column in relation.columns if not column.hidden]
-    if OPERATION in (column for column, _ in visible):
+    visible = [column for column in relation.columns if not column.hidden]
+    if OPERATION in (column.name for column in visible):
         raise InvalidDefinition(f'"{node.name}" has a column "{OPERATION}", which its change log needs for itself')
-    visible.append((OPERATION, SMALLINT))
+    visible.append(Column(OPERATION, SMALLINT))
     entries = [
-        Entry(names[index] if index < len(names) else column, typed(exp.column(column, table=ref, quoted=True), type_))
-        for index, (column, type_) in enumerate(visible)
+        Entry(names[index] if index < len(names) else column.name, column_node(column, ref))
+        for index, column in enumerate(visible)
     ]
     number = typed(exp.column(CHANGELOG_ROW_ID, table=ref, quoted=True), BIGINT)
     scope.add(RangeVariable(name, ref, (*entries, Entry(CHANGELOG_ROW_ID, number, True)), None))

@@ -25,7 +25,7 @@ from seiche.errors import (
     StringTooLong,
 )
 from seiche.sql.literals import INVALID_DIGIT, numeric_limit
-from seiche.sql.nodes import FALLIBLE, boolean, conjunction, disjunction, is_null, negation, not_null, typed
+from seiche.sql.nodes import FALLIBLE, ONCE, boolean, conjunction, disjunction, is_null, let, negation, not_null, typed
 from seiche.types import BOOLEAN
 
 
@@ -39,6 +39,8 @@ def failure_of(expression: exp.Expr) -> exp.Expr | None:
             return failure_of(expression.this)
         case exp.Subquery() | exp.Query() | exp.Lambda():
             return None  # counted where its own rows are evaluated
+        case exp.Anonymous() if expression.meta.get(ONCE):
+            return _once(expression)
         case exp.Case():
             inner = _case(expression)
         case exp.Coalesce():
@@ -71,6 +73,15 @@ def _inputs(node: exp.Expr) -> list[exp.Expr]:
 def _any(conditions: list[exp.Expr | None]) -> exp.Expr | None:
     present = [condition for condition in conditions if condition is not None]
     return disjunction(present) if present else None
+
+
+def _once(expression: exp.Anonymous) -> exp.Expr | None:
+    """Of a node that is evaluated once, and of what mentions it by a name."""
+    listed, function = expression.expressions[0].expressions
+    (node,) = listed.expressions
+    inside = failure_of(function.this)
+    made = None if inside is None else let(function.expressions[0].name, node.copy(), BOOLEAN, inside)
+    return _any([failure_of(node), made])
 
 
 def _case(node: exp.Case) -> exp.Expr | None:

@@ -31,6 +31,7 @@ from seiche.sql.casts import common_type, convert, settle
 from seiche.sql.change_log import bind_change_log, logged_relation
 from seiche.sql.functions import is_function
 from seiche.sql.gap_fill import gap_fill_query
+from seiche.sql.kept_fields import column_node
 from seiche.sql.nodes import boolean, conjunction, equal, type_of, typed
 from seiche.sql.operators import comparable
 from seiche.sql.scopes import Entry, RangeVariable, Scope
@@ -216,10 +217,7 @@ def _relation(
     visible = [column for column in relation.columns if not column.hidden]
     _check_names(renamed, len(visible), name)
     new_names = dict(zip((column.name for column in visible), renamed, strict=False))
-    entries = tuple(
-        Entry(new_names.get(c.name, c.name), typed(exp.column(c.name, table=ref, quoted=True), c.type), c.hidden)
-        for c in relation.columns
-    )
+    entries = tuple(Entry(new_names.get(c.name, c.name), column_node(c, ref), c.hidden) for c in relation.columns)
     scope.add(RangeVariable(name, ref, entries, schema))
     source = relation.source if past is None else past_source(relation.source, past, binding.settings)
     made = named_table(source, ref)

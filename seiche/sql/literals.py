@@ -118,6 +118,11 @@ def number_literal(digits: str) -> exp.Expr:
     return _numeric(digits, None)
 
 
+def numeric_literal(value: str) -> exp.Expr:
+    """A number in quotes, with the digits that were written."""
+    return _numeric(value, None)
+
+
 def _boolean(value: str) -> bool:
     word = value.strip().lower()
     for full, answer in (("true", True), ("yes", True), ("false", False), ("no", False)):

@@ -8,7 +8,8 @@ promises that the node is NULL, with all its operands not NULL, exactly where th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import field as _field
 from functools import cache
@@ -23,6 +24,9 @@ N = TypeVar("N", bound=exp.Expr)
 
 TYPE = "sql_type"
 FALLIBLE = "fallible"
+ONCE = "once"  # the mark of what `once` made
+_LARGE = 30
+_ONCE = re.compile(r"once(\d+)").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +232,21 @@ def let(name: str, node: exp.Expr, type_: SqlType, body: exp.Expr) -> exp.Expr:
     """`body`, of the given type, with the lambda variable `name` standing for `node`, which is evaluated once."""
     made = call(type_, "transform", call(type_of(node), "array", node), lambda_(body, name))
     return call(type_, "get", made, integer(0))
+
+
+def once(node: exp.Expr, type_: SqlType, make: Callable[[exp.Expr], exp.Expr], *beside: exp.Expr) -> exp.Expr:
+    """`make(node)`, of the given type, which mentions its argument several times.
+
+    A large one is evaluated once and mentioned by a name, so that what is nested does not grow by powers. `beside` are
+    the other nodes that `make` uses.
+    """
+    if sum(1 for _ in node.walk()) <= _LARGE:
+        return make(node)
+    taken = [int(found[1]) for each in (node, *beside) for c in each.find_all(exp.Column) if (found := _ONCE(c.name))]
+    name = f"once{max(taken, default=0) + 1}"
+    made = let(name, node, type_, make(variable(name, type_of(node))))
+    made.meta[ONCE] = True
+    return made
 
 
 def lambda_(body: exp.Expr, *names: str) -> exp.Lambda:

@@ -28,6 +28,7 @@ from seiche.sql.nodes import (
     is_null,
     is_unknown,
     negation,
+    once,
     quiet_cast,
     spark_cast,
     text,
@@ -206,7 +207,12 @@ def _decimal_product(left: exp.Expr, right: exp.Expr, settings: Settings) -> exp
     given = max(MAX_PRECISION - whole, min(scale, 6))  # the scale that Spark leaves
     if given >= min(scale, FREE_SCALE - 1):
         return checked_cast(_checked("*", numeric(MAX_PRECISION, given), left, right, settings), type_, settings)
-    # Spark would keep only 6 digits behind the point. Values of ordinary size get 17.
+    return once(left, type_, lambda a: once(right, type_, lambda b: _careful_product(a, b, type_, settings), a), right)
+
+
+def _careful_product(left: exp.Expr, right: exp.Expr, type_: SqlType, settings: Settings) -> exp.Expr:
+    """Spark would keep only 6 digits behind the point. Values of ordinary size get 17."""
+    a, b = type_of(left), type_of(right)
     small_b = min(_whole(b), max(_ROOM // 2, _ROOM - _whole(a)))
     small_a = min(_whole(a), _ROOM - small_b)
     narrow = binary(
@@ -225,6 +231,11 @@ def decimal_quotient(left: exp.Expr, right: exp.Expr, settings: Settings) -> exp
     if _whole(a) + b.scale <= _ROOM:
         wide = numeric(_whole(a) + max(a.scale, FREE_SCALE), max(a.scale, FREE_SCALE))
         return checked_cast(_checked("/", NUMERIC, spark_cast(left, wide), right, settings), NUMERIC, settings)
+    return once(left, NUMERIC, lambda a: once(right, NUMERIC, lambda b: _careful_quotient(a, b, settings), a), right)
+
+
+def _careful_quotient(left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr:
+    b = type_of(right)
     scale = min(b.scale, 6)
     exact = numeric(min(MAX_PRECISION, _whole(b) + scale), scale)
     dividend = quiet_cast(left.copy(), numeric(_ROOM - scale + FREE_SCALE, FREE_SCALE))

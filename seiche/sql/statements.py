@@ -539,11 +539,17 @@ class RenameColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class RetypeColumn:
+    name: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
 class AlterColumns:
     """ALTER TABLE of a column, or of its watermark."""
 
     table: ObjectName
-    action: AddColumn | DropColumn | RenameColumn | Watermark
+    action: AddColumn | DropColumn | RenameColumn | RetypeColumn | Watermark
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from seiche.sql.bound import Bound, BoundRelation, OutputColumn, aliased, derive
 from seiche.sql.casts import assign
 from seiche.sql.dialect import Seiche
 from seiche.sql.from_clause import bind_from
+from seiche.sql.kept_fields import as_stored, column_node
 from seiche.sql.nodes import equal, integer, null, typed
 from seiche.sql.scopes import Entry, RangeVariable, Scope, Subquery
 from seiche.types import INTEGER
@@ -91,18 +92,17 @@ def _add_target(binding: Binding, target: BoundRelation, alias: str | None, scop
         binding.usage.relations.add(target.id)
     name = alias or target.name
     ref = binding.ref(name)
-    entries = tuple(
-        Entry(c.name, typed(exp.column(c.name, table=ref, quoted=True), c.type), c.hidden) for c in target.columns
-    )
+    entries = tuple(Entry(c.name, column_node(c, ref), c.hidden) for c in target.columns)
     scope.add(RangeVariable(name, ref, entries, None if alias else "public"))
     return named_table(target.source, ref)
 
 
 def default_of(binding: Binding, column: Column) -> exp.Expr:
+    type_ = column.as_shown.type
     if column.default is None:
-        return null(column.type)
+        return null(type_)
     binder = binding.expressions(bare_scope([]), Clause.DEFAULT)
-    return assign(binder.bind(parsed(column.default)), column.type, column.name, binding.settings)
+    return assign(binder.bind(parsed(column.default)), type_, column.name, binding.settings)
 
 
 def generated(binding: Binding, target: BoundRelation, values: Mapping[str, exp.Expr]) -> dict[str, exp.Expr]:
@@ -122,11 +122,12 @@ def filled(
     binding: Binding, target: BoundRelation, visible: Sequence[Column], stored: Mapping[str, exp.Expr], given: Bound
 ) -> Bound:
     values = dict(stored) | generated(binding, target, stored)
-    if given.rows is not None and len(given.columns) == len(visible) and list(stored) == [c.name for c in visible]:
+    as_given = given.rows is not None and all(column.shown is None for column in visible)
+    if as_given and len(given.columns) == len(visible) and list(stored) == [c.name for c in visible]:
         return Bound(
             given.ast, [OutputColumn(c.name, o.alias, c.type) for c, o in zip(visible, given.columns, strict=True)]
         )
-    projections = [aliased(values[column.name].copy(), column.name) for column in visible]
+    projections = [aliased(as_stored(values[column.name].copy(), column), column.name) for column in visible]
     outputs = [OutputColumn(column.name, column.name, column.type) for column in visible]
     binding.reserve("given")
     return Bound(exp.Select(expressions=projections).from_(derived_table(given.ast, "given"), copy=False), outputs)

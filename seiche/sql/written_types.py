@@ -59,6 +59,11 @@ def sql_type(node: exp.Expr) -> SqlType:
     raise UndefinedObject(f'type "{node.sql("risingwave").lower()}" does not exist')
 
 
+def numerics_cast_to(tree: exp.Expr) -> list[SqlType]:
+    """The numeric types that the casts of a query name."""
+    return [_numeric_type(cast.to) for cast in tree.find_all(exp.Cast) if cast.to.this is exp.DataType.Type.DECIMAL]
+
+
 def _text_type(node: exp.DataType) -> SqlType:
     """`varchar(n)` and `char(n)`; a bare `char` has one character, the others have no limit."""
     is_char = node.this is not exp.DataType.Type.VARCHAR

@@ -169,7 +169,9 @@ def evolve(table: Table, schema: RelationSchema) -> None:
     held = {field.names[0]: field.field_id for field in mapping.root if field.field_id is not None}
     current = {field.field_id: field.name for field in table.schema().fields}
     known = {name: current[number] for name, number in held.items() if number in current}
-    if known == {name: column.name for name, column in columns.items()}:
+    wanted = iceberg_schema(schema)
+    has_fields = set(wanted.column_names) <= set(table.schema().column_names)
+    if known == {name: column.name for name, column in columns.items()} and has_fields:
         return
     with table.transaction() as transaction:
         with transaction.update_schema(allow_incompatible_changes=True) as update:
@@ -184,6 +186,9 @@ def evolve(table: Table, schema: RelationSchema) -> None:
             for name, column in columns.items():
                 if name not in known:
                     update.add_column(column.name, _iceberg_type(column.type, iter(range(1, 100_000))))
+        if not has_fields:
+            with transaction.update_schema() as update:
+                update.union_by_name(wanted)
         live = _mapping(transaction.table_metadata.schema(), schema).root
         gone = [each for each in mapping.root if each.names[0] not in columns]  # older files still have them
         made = NameMapping([*live, *gone]).model_dump_json()

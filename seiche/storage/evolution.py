@@ -2,7 +2,8 @@
 
 A column keeps its name in files for ever, and no other column of the relation ever gets that name: a renamed column is
 found under its old one, and one that was dropped and added again is not mistaken for the one before. A file that lacks
-a column holds that column's constant in every row.
+a column holds that column's constant in every row. A struct in a file lacks the fields that its column got later: they
+are NULL.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def to_files(table: pa.Table, schema: RelationSchema) -> pa.Table:
 def from_files(table: pa.Table, schema: RelationSchema) -> pa.Table:
     """Rows as a file has them, as rows of the relation: shaped like a segment."""
     target = arrow_schema(schema)
-    if as_first_written(schema) and table.column_names == target.names:
+    if as_first_written(schema) and table.column_names == target.names and _has_all_fields(table, target, schema):
         return table
     columns = {column.name: column for column in schema.columns}
     held = set(table.column_names)
@@ -42,8 +43,14 @@ def from_files(table: pa.Table, schema: RelationSchema) -> pa.Table:
     for field in target:
         column = columns.get(field.name)
         name = field.name if column is None else column.file_name
-        arrays.append(table[name] if name in held or column is None else constant(column, table.num_rows))
+        array = table[name] if name in held or column is None else constant(column, table.num_rows)
+        arrays.append(array.cast(field.type) if column is not None and column.type.is_nested else array)
     return pa.table(arrays, schema=target)
+
+
+def _has_all_fields(table: pa.Table, target: pa.Schema, schema: RelationSchema) -> bool:
+    nested = [column.name for column in schema.columns if column.type.is_nested]
+    return all(table.schema.field(name).type == target.field(name).type for name in nested)
 
 
 def in_files(table: pa.Table, schema: RelationSchema, extra: Sequence[str] = STORED_EXTRA) -> pa.Table:

@@ -213,8 +213,10 @@ class SegmentWriter:
 
 
 def _place(file: DataFile, column: Column) -> str:
-    """Where a column of a file is remembered. A column that the file lacks is what the schema says, so that is told."""
-    return f"{file.path}#{column.file_name}#{column.missing}"
+    """Where a column of a file is remembered. A column or a field that the file lacks is what the schema says, so that
+    is told."""
+    fields = column.type.spark if column.type.is_nested else ""
+    return f"{file.path}#{column.file_name}#{column.missing}#{fields}"
 
 
 @contextmanager

@@ -233,6 +233,8 @@ class Runtime:
                 stamp = pa.array([until] * net.num_rows, pa.int64())
                 return Changes(relation, schema, net.num_rows, (), net.append_column(EPOCH, stamp))
         rows = sum(segment.rows for segment in segments)
+        if len({epoch for segment in segments for epoch in (segment.epoch_lo, segment.epoch_hi)}) == 1:
+            return Changes(relation, schema, rows, segments)  # the changes of one epoch are net as they are
         return Changes(relation, schema, rows, segments, None, lambda: _net(log, schema))
 
 

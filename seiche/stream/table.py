@@ -20,7 +20,7 @@ from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Changes as AnyChanges
 from seiche.epoch.graph import Failed, Outcome, Reply, Request, Succeeded
 from seiche.errors import FeatureNotSupported, InvariantError, NotNullViolation, SeicheError, UniqueViolation, UserError
-from seiche.model import OP, ROW_ID, VNODE, Epoch, JobId, RelationId, RelationSchema
+from seiche.model import EPOCH, OP, ROW_ID, VNODE, Epoch, JobId, RelationId, RelationSchema
 from seiche.query import relation_of, render, typed
 from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
@@ -80,7 +80,8 @@ class ApplyChanges:
 class TakeChanges:
     """What a sink hands to the table: rows that come, and rows whose keys leave unless they are among those.
 
-    Both are like those of an `InsertRows`, or both of an `InsertFrame`. `part` is made durable together with them.
+    Both are like those of an `InsertRows`, or both of an `InsertFrame`; where none comes, those that leave may be of
+    the other kind. `part` is made durable together with them.
     """
 
     rows: pa.Table | DataFrame
@@ -93,7 +94,8 @@ Payload = InsertRows | InsertFrame | UpdateRows | DeleteRows | ApplyChanges | Ta
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The answer to a statement: how many rows it wrote, and the table's changes in its epoch."""
+    """The answer to a statement: how many rows it wrote, and its changes, those that change nothing among them if they
+    are few."""
 
     rows: int
     changes: Changes | None
@@ -136,12 +138,16 @@ class TableJob:
             raise InvariantError(f"table {self.name!r} was handed statements that exclude each other")
         version = self.runtime.versions.at(self.relation, barrier.previous)
         replies: dict[int, Reply] = {}
+        images: Changes | None = None
         arrivals = Arrivals(self.watermark, self.name, self.runtime, barrier)
         try:
             if rows:
                 tables = [request.payload.table for request in rows]  # type: ignore[attr-defined]
                 changes = self._insert_rows(version, arrivals.rows(pa.concat_tables(tables)), barrier.epoch)
                 counts = [table.num_rows for table in tables]
+            elif isinstance(requests[0].payload, UpdateRows):
+                count, changes, images = self._update(version, requests[0].payload, barrier.epoch)
+                counts = [count]
             else:
                 count, changes = self._alone(version, requests[0].payload, arrivals)
                 counts = [count]
@@ -154,7 +160,7 @@ class TableJob:
                 return Outcome(replies={requests[0].ticket: Failed(cause)})
             raise cause from error
         for request, count in zip(requests, counts, strict=True):
-            replies[request.ticket] = Succeeded(Written(count, changes, barrier.epoch))
+            replies[request.ticket] = Succeeded(Written(count, images or changes, barrier.epoch))
         moved = {self.relation: changes} if changes else {}
         part = arrivals.part
         if isinstance(requests[0].payload, TakeChanges):
@@ -240,6 +246,9 @@ class TableJob:
                 changed = arrivals.rows(payload.changes) if self.schema.append_only else payload.changes
                 written = self.runtime.emit_table(self.relation, self.schema, changed, epoch)
                 return payload.changes.num_rows, written
+            case TakeChanges(rows, DataFrame() as gone) if isinstance(rows, pa.Table):
+                changes = self._delete_keys(version, gone, epoch)
+                return (changes.rows if changes else 0), changes
             case TakeChanges(rows, gone) if isinstance(rows, pa.Table):
                 taken = self._taken(version, arrivals.rows(rows), gone)
                 return rows.num_rows, self.runtime.emit_table(self.relation, self.schema, taken, epoch)
@@ -251,9 +260,6 @@ class TableJob:
                 changes = self._take_frames(version, arrivals.frame(frame), gone, epoch)
                 arrivals.written(changes)
                 return (changes.rows if changes else 0), changes
-            case UpdateRows():
-                frame = self.update_images(self._evaluate(version, payload.query, payload.now_ms))
-                return self._write_update(version, frame, epoch)
             case DeleteRows():
                 with self.runtime.scope() as scope:
                     gone = scope.view(self._evaluate(version, payload.query, payload.now_ms))
@@ -291,6 +297,21 @@ class TableJob:
         both = came.select(*deleted.columns).unionAll(deleted)
         return self.runtime.emit(self.relation, self.schema, both, epoch, small=False)
 
+    def _delete_keys(self, version: RelationVersion, gone: DataFrame, epoch: Epoch) -> Changes | None:
+        """Deletes the rows that agree in the key with some of these."""
+        same = " AND ".join(f"o.`{name}` = k.`{name}`" for name in self.schema.key)
+        columns = ", ".join(f"o.`{name}`" for name in (*self.schema.names, VNODE))
+        key = ", ".join(f"`{name}`" for name in self.schema.key)
+        with self.runtime.scope() as scope:
+            stored, left = scope.view(self.runtime.reader.exact(version)), scope.view(gone)
+            deleted = scope.sql(
+                f"SELECT {columns}, cast(-1 as tinyint) AS `{OP}` FROM {stored} o"
+                f" LEFT SEMI JOIN (SELECT {key} FROM {left}) k ON {same}"
+            )
+        # No row is in it twice, so nothing has to be added up.
+        written = self.runtime.writer.write_frame(self.relation, self.schema, self.runtime.spread(deleted), epoch)
+        return self.runtime.written(self.relation, self.schema, written)
+
     def _evaluate(self, version: RelationVersion, query: BoundQuery, now_ms: int) -> DataFrame:
         """The statement's query: this table as it is now, other relations as of the epoch before."""
         with self.runtime.scope() as scope:
@@ -322,15 +343,21 @@ class TableJob:
             rows = f"SELECT {checked}, `{OP}` FROM (SELECT {flat} FROM ({both}))"
             return scope.sql(f"SELECT {plain}, {vnode} AS `{VNODE}`, `{OP}` FROM ({rows})")
 
-    def _write_update(self, version: RelationVersion, frame: DataFrame, epoch: Epoch) -> tuple[int, Changes | None]:
+    def _update(
+        self, version: RelationVersion, statement: UpdateRows, epoch: Epoch
+    ) -> tuple[int, Changes | None, Changes | None]:
+        """How many rows matched, the table's changes, and both images of every row that matched, if they are few."""
+        frame = self.update_images(self._evaluate(version, statement.query, statement.now_ms))
         table = self.runtime.collect(frame)
         if table is None:
             self._check_keys_stay(frame)
             changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=False)
-            return (changes.rows // 2 if changes else 0), changes
+            return (changes.rows // 2 if changes else 0), changes, None
         self.check_new_keys(table, lambda wanted: self.existing(version, wanted))
         count = int(pc.sum(pc.equal(table[OP], 1)).as_py() or 0)
-        return count, self.runtime.emit_table(self.relation, self.schema, table, epoch)
+        stamped = shape(table, self.schema).append_column(EPOCH, pa.array([epoch] * table.num_rows, pa.int64()))
+        images = Changes(self.relation, self.schema, table.num_rows, (), stamped) if count else None
+        return count, self.runtime.emit_table(self.relation, self.schema, table, epoch), images
 
     def check_new_keys(self, images: pa.Table, existing_of: Callable[[pa.Table], pa.Table]) -> None:
         """An UPDATE may move rows to other keys only if nobody else is there."""

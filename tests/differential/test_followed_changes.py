@@ -61,6 +61,8 @@ def test_a_log_and_a_sink_follow_every_change(port: Port, seed: int, rows_max: i
             assert _added_up(log) == rows, statement
             assert sorted(entry[-1] for entry in log) == list(range(len(log)))
         assert Counter(_rows(harbour, "SELECT * FROM board")) == Counter(_rows(harbour, "SELECT * FROM fleets"))
+    run("DELETE FROM ships")
+    assert _rows(harbour, "SELECT * FROM board") == []
 
 
 def _rows(harbour: Harbour, query: str) -> list[tuple[Any, ...]]:

@@ -337,6 +337,7 @@ coalesce(nullif(i, 0), 1) / i | i <> 0 and 42 / i > 1 | i = 0 or 42 / i > 1 | t:
 (d * 1e300)::integer | sqrt(d) | ln(i::float8) | (i / s) + (10 / i) | f * 1e15 * 1e15 | n::numeric(3,2)
 split_part(t, ',', 1)::int | to_date(t, 'YYYY-MM-DD') | decode(t, 'hex') | t::jsonb | make_date(2000, i, 1)
 i / s::numeric | -(b - 9223372036854775807 - 1) | case i when 42 then 1 / s else 1 / i end
+trunc(trunc(f * 7 / 3, 4) / trunc(f * f / 3 + f * 2, 3) * i, 2) | sqrt(trunc(ln(abs(d) * 7 + d / 3) * 3) + d)
 """
 
 

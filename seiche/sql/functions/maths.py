@@ -20,6 +20,7 @@ from seiche.sql.nodes import (
     integer,
     lambda_,
     not_null,
+    once,
     spark_cast,
     text,
     type_of,
@@ -67,7 +68,9 @@ def _to_whole(spark: str) -> Maker:
 
 def _double_whole(spark: str) -> Maker:
     def make(arguments: Nodes, settings: Settings) -> exp.Expr:
-        node = arguments[0]
+        return once(arguments[0], DOUBLE, whole_of)
+
+    def whole_of(node: exp.Expr) -> exp.Expr:
         size = call(DOUBLE, "abs", node.copy())
         # From 2^53 on every double is whole; NaN compares greater than all.
         large = comparison(exp.GTE, size, spark_cast(exp.Literal.string("9007199254740992"), DOUBLE))
@@ -129,10 +132,12 @@ def _rounded(node: exp.Expr, places: int) -> exp.Expr:
 
 @function("trunc", takes=[DOUBLE])
 def _trunc_double(arguments: Nodes, settings: Settings) -> exp.Expr:
-    node = arguments[0]
-    down = _double_whole("floor")([node.copy()], settings)
-    up = _double_whole("ceil")([node.copy()], settings)
-    return case(DOUBLE, [(comparison(exp.LT, node, integer(0)), up)], down)
+    def make(node: exp.Expr) -> exp.Expr:
+        down = _double_whole("floor")([node.copy()], settings)
+        up = _double_whole("ceil")([node.copy()], settings)
+        return case(DOUBLE, [(comparison(exp.LT, node, integer(0)), up)], down)
+
+    return once(arguments[0], DOUBLE, make)
 
 
 @function("trunc", takes=[Any_.EXACT, INTEGER], optional=1)
@@ -146,9 +151,13 @@ def _trunc(arguments: Nodes, settings: Settings) -> exp.Expr:
         return node
     whole = min(MAX_PRECISION - max(places, 0), type_.precision - type_.scale + 1)
     result = numeric(whole + max(places, 0), max(places, 0), declared=True)
-    down = spark_cast(call(result, "floor", node.copy(), integer(places)), result)
-    up = spark_cast(call(result, "ceil", node.copy(), integer(places)), result)
-    return case(result, [(comparison(exp.LT, node, integer(0)), up)], down)
+
+    def make(node: exp.Expr) -> exp.Expr:
+        down = spark_cast(call(result, "floor", node.copy(), integer(places)), result)
+        up = spark_cast(call(result, "ceil", node.copy(), integer(places)), result)
+        return case(result, [(comparison(exp.LT, node, integer(0)), up)], down)
+
+    return once(node, result, make)
 
 
 # --- roots, powers, logarithms -----------------------------------------------------------------------
@@ -158,10 +167,12 @@ def _domain(spark: str, low: str, *, inclusive: bool) -> Maker:
     """A function of doubles that PostgreSQL refuses below a bound."""
 
     def make(arguments: Nodes, settings: Settings) -> exp.Expr:
-        node = arguments[0]
+        def inside(node: exp.Expr) -> exp.Expr:
+            outside = comparison(kind, node.copy(), spark_cast(exp.Literal.string(low), DOUBLE))
+            return guarded(call(DOUBLE, spark, node), outside, _COMPLAINTS[spark], settings)
+
         kind = exp.LT if inclusive else exp.LTE
-        outside = comparison(kind, node.copy(), spark_cast(exp.Literal.string(low), DOUBLE))
-        return guarded(call(DOUBLE, spark, node), outside, _COMPLAINTS[spark], settings)
+        return once(arguments[0], DOUBLE, inside)
 
     return make
 
@@ -189,8 +200,11 @@ def _of_numeric(spark: str, low: str, *, inclusive: bool) -> Maker:
 
 @function("sqrt", takes=[NUMERIC])
 def _numeric_root(arguments: Nodes, settings: Settings) -> exp.Expr:
-    negative = comparison(exp.LT, arguments[0].copy(), integer(0))
-    return guarded(decimal_root(arguments[0]), negative, _COMPLAINTS["sqrt"], settings)
+    def make(node: exp.Expr) -> exp.Expr:
+        negative = comparison(exp.LT, node.copy(), integer(0))
+        return guarded(decimal_root(node), negative, _COMPLAINTS["sqrt"], settings)
+
+    return once(arguments[0], NUMERIC, make)
 
 
 function("ln", takes=[NUMERIC])(_of_numeric("ln", "0", inclusive=False))

@@ -1,11 +1,20 @@
-"""ALTER TABLE ... ADD, DROP and RENAME COLUMN, and ALTER WATERMARK."""
+"""ALTER TABLE ... ADD, DROP, RENAME and ALTER COLUMN, and ALTER WATERMARK."""
 
 from __future__ import annotations
 
 from seiche.errors import FeatureNotSupported
 from seiche.sql.grammar.create_table import column_definition, watermark_of
 from seiche.sql.grammar.cursor import Cursor
-from seiche.sql.statements import AddColumn, AlterColumns, DropColumn, ObjectKind, ObjectName, RenameColumn
+from seiche.sql.grammar.type_names import read_type
+from seiche.sql.statements import (
+    AddColumn,
+    AlterColumns,
+    DropColumn,
+    ObjectKind,
+    ObjectName,
+    RenameColumn,
+    RetypeColumn,
+)
 
 
 def alter_columns(cursor: Cursor, kind: ObjectKind, table: ObjectName) -> AlterColumns | None:
@@ -42,4 +51,18 @@ def alter_columns(cursor: Cursor, kind: ObjectKind, table: ObjectName) -> AlterC
         name = cursor.name()
         cursor.expect("as")
         return AlterColumns(table, watermark_of(cursor, name))
+    if cursor.word() == "alter":
+        return _altered_column(cursor, table)
     return None
+
+
+def _altered_column(cursor: Cursor, table: ObjectName) -> AlterColumns:
+    cursor.expect("alter")
+    cursor.accept("column")
+    name = cursor.name()
+    if not cursor.accept("type") and not cursor.accept("set", "data", "type"):
+        raise cursor.unsupported("ALTER COLUMN other than TYPE")
+    type_ = read_type(cursor)
+    if cursor.sees("using"):
+        raise cursor.unsupported("USING", hint="Fields are taken by their names.")
+    return AlterColumns(table, RetypeColumn(name, type_))

@@ -60,6 +60,7 @@ def _declared(statement: CreateTable) -> object:
     ("text", "shown"),
     [
         ("create table v (id int, name varchar)", "CREATE TABLE v (id INT, name CHARACTER VARYING)"),
+        ("create table v (at timestamptz, was timestamp)", "CREATE TABLE v (at timestamptz, was TIMESTAMP)"),
         (
             "create view v as select sum(tons) total from ships s\nwhere s.id != 1",
             "CREATE VIEW v AS SELECT sum(tons) AS total FROM ships AS s WHERE s.id <> 1",

@@ -203,6 +203,14 @@ def test_failure_is_null_where_the_operands_are_not() -> None:
     assert failure("t::int") == "TRY_CAST(`t` AS INT) IS NULL AND NOT `t` IS NULL"
 
 
+def test_what_is_nested_does_not_grow_by_powers() -> None:
+    sizes = [len(sql(f"{'trunc(1.5 * ' * depth}f / 3{') / f' * depth}", strict=False)) for depth in (2, 4, 6)]
+    assert sizes[2] - sizes[1] < 2 * (sizes[1] - sizes[0])
+    failed = failure(f"{'trunc(1.5 * ' * 6}f / 3{') / f' * 6}")
+    assert failed is not None
+    assert len(failed) < 20 * sizes[2]
+
+
 def test_failure_looks_through_the_guard_of_a_divisor() -> None:
     made = failure("1 / i")
     assert made is not None

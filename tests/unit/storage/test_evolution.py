@@ -27,7 +27,11 @@ from seiche.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     VARCHAR,
+    Kind,
     SqlType,
+    array_of,
+    map_of,
+    struct_of,
 )
 from tests.unit.storage.harbour import SHIP, SHIPS, changes
 
@@ -104,6 +108,40 @@ def test_null_in_a_file_that_has_the_column_stays_null(writer: SegmentWriter) ->
     assert values(writer.load(joined, later), "id", "tons") == [(1, 7), (2, None)]
 
 
+HULL = struct_of(("length", INTEGER))
+WIDER = struct_of(("length", INTEGER), ("masts", array_of(VARCHAR)))
+
+
+@pytest.mark.parametrize("around", [struct_of, lambda field: array_of(field[1]), lambda f: map_of(VARCHAR, f[1])])
+def test_a_field_that_a_file_lacks_is_null(writer: SegmentWriter, folder: DataFolder, around: Any) -> None:
+    def held(hull: dict[str, Any]) -> Any:
+        return (
+            {"hull": hull} if around is struct_of else [hull] if type_.kind is Kind.ARRAY else [entry | {"value": hull}]
+        )
+
+    entry = {"key": "first"}
+    type_ = around(("hull", HULL))
+    old_shape, shape = (
+        RelationSchema((SHIP.column("id"), Column("h", around(("hull", t)))), ("id",)) for t in (HULL, WIDER)
+    )
+    old = writer.write_stamped(SHIPS, old_shape, changes(old_shape, (1, held({"length": 9}), 1)), Epoch(8), Epoch(8))
+    new = writer.write_stamped(
+        SHIPS, shape, changes(shape, (2, held({"length": 8, "masts": ["fore"]}), 1)), Epoch(9), Epoch(9)
+    )
+    expected = [(1, held({"length": 9, "masts": None}))]
+    assert values(writer.load(old, shape), "id", "h") == expected  # from memory, as it was written
+    writer.forget(old)
+    assert values(writer.load(old, shape), "id", "h") == expected
+    joined = writer.join(shape, [old, new])
+    assert values(writer.load(joined, shape), "id", "h") == [*expected, (2, held({"length": 8, "masts": ["fore"]}))]
+    folder.write_table(
+        "r7/base/1/a.parquet", changes(old_shape, (1, held({"length": 9}), 1)).drop_columns(["_op", "_epoch"])
+    )
+    file = DataFile("r7/base/1/a.parquet", 1, 100, 0, 255)
+    assert values(writer.base_columns(file, old_shape, ["h"]), "h") == [(held({"length": 9}),)]
+    assert values(writer.base_columns(file, shape, ["h"]), "h") == [expected[0][1:]]
+
+
 def test_a_small_base_file_is_read_in_the_shape_of_today(writer: SegmentWriter, folder: DataFolder) -> None:
     folder.write_table("r7/base/1/a.parquet", changes(SHIP, (1, "Ada", 1)).drop_columns(["_op", "_epoch"]))
     file = DataFile("r7/base/1/a.parquet", 1, 100, 0, 255)
@@ -157,3 +195,16 @@ def test_an_iceberg_table_follows_its_relation_by_field_ids(bases: IcebergBases,
     columns = (again.columns[0], Column("weight", INTEGER, stored="tons"), again.columns[2])
     bases.replace_files(SHIPS, RelationSchema(columns, SHIP.key), [old, more, third])
     assert read("id", "weight", "name") == [(1, None, None), (2, 9, None), (3, 5, "Ida")]
+
+
+def test_an_iceberg_table_gets_the_fields_that_a_struct_got(bases: IcebergBases, folder: DataFolder) -> None:
+    paths = []
+    for number, (type_, hull) in enumerate([(HULL, {"length": 9}), (WIDER, {"length": 8, "masts": ["fore"]})]):
+        shape = RelationSchema((SHIP.column("id"), Column("hulls", array_of(type_))), ("id",))
+        paths.append(f"r7/base/{number}/a.parquet")
+        folder.write_table(paths[-1], changes(shape, (number, [hull], 1)).drop_columns(["_op", "_epoch"]))
+        bases.replace_files(SHIPS, shape, paths)
+    table = bases.table(SHIPS)
+    assert table is not None
+    rows = sorted(values(table.scan().to_arrow(), "id", "hulls"))
+    assert rows == [(0, [{"length": 9, "masts": None}]), (1, [{"length": 8, "masts": ["fore"]}])]
