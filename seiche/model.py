@@ -92,7 +92,7 @@ class Column:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Column:
-        shown = data["shown"]
+        shown = data.get("shown")  # of a catalog that was written before structs could change
         types = {"type": SqlType.from_json(data["type"]), "shown": None if shown is None else SqlType.from_json(shown)}
         return Column(**{**data, **types})
 

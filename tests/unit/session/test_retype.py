@@ -111,3 +111,8 @@ def test_what_cannot_follow_refuses(port: Port, prepared: str, column: str, erro
         port.execute(prepared)
     with pytest.raises(error):
         port.execute(f"ALTER TABLE ships ALTER COLUMN {column} TYPE struct<beam double, mast varchar>")
+
+
+def test_a_column_that_was_stored_before_structs_could_change_is_read() -> None:
+    stored = {key: value for key, value in Column("at", INTEGER).to_json().items() if key != "shown"}
+    assert Column.from_json(stored) == Column("at", INTEGER)
