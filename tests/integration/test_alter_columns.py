@@ -69,7 +69,7 @@ def test_columns_come_go_and_get_other_names_over_stored_rows(open_database: Ope
     assert rows(db, "SELECT * FROM heavy") == [(7, 2), (9, 1), (None, 1)]
     text = (
         "CREATE TABLE ships (id INT PRIMARY KEY, name CHARACTER VARYING, tons INT DEFAULT 7, "
-        "seen TIMESTAMP WITH TIME ZONE DEFAULT '2024-05-06 07:08:09.25+00', flag CHARACTER VARYING, "
+        "seen timestamptz DEFAULT '2024-05-06 07:08:09.25+00', flag CHARACTER VARYING, "
         "note CHARACTER VARYING)"
     )
     assert rows(db, "SHOW CREATE TABLE ships") == [("public.ships", text)]
