@@ -48,6 +48,7 @@ def test_a_table_moves_with_its_indexes_and_is_read_where_it_went(port: Port, tm
     assert "FROM quay.ships" in shown(port, "SUBSCRIPTION ship_log")
     assert "ON quay.ships" in shown(port, "INDEX quay.by_tons")
     port.execute("ALTER TABLE quay.ships SET SCHEMA public; ALTER VIEW heavy SET SCHEMA quay")
+    assert "FROM public.ships" in shown(port, "SUBSCRIPTION ship_log")
     assert (
         shown(port, "VIEW quay.heavy") == "CREATE VIEW quay.heavy AS SELECT ships.id FROM public.ships WHERE tons > 10"
     )
