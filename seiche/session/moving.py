@@ -102,8 +102,8 @@ def _placed(before: Catalog, item: CatalogObject, going: Mapping[ObjectId, str])
             return replace(indexes.with_names(item, item.name, there), schema=schema)
         case ObjectKind.SUBSCRIPTION:
             (source,) = item.dependencies
-            read = before.get(source)
-            return with_source(with_name(item, schema, item.name), going.get(source, read.schema), read.name)
+            named = with_name(item, schema, item.name) if item.id in going else item
+            return with_source(named, going[source], before.get(source).name) if source in going else named
         case ObjectKind.VIEW | ObjectKind.MATERIALIZED_VIEW | ObjectKind.SINK:
             definition = _following(before, item, going)
         case ObjectKind.TABLE | ObjectKind.SOURCE | ObjectKind.FUNCTION:

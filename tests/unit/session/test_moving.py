@@ -48,10 +48,18 @@ def test_a_table_moves_with_its_indexes_and_is_read_where_it_went(port: Port, tm
     assert "FROM quay.ships" in shown(port, "SUBSCRIPTION ship_log")
     assert "ON quay.ships" in shown(port, "INDEX quay.by_tons")
     port.execute("ALTER TABLE quay.ships SET SCHEMA public; ALTER VIEW heavy SET SCHEMA quay")
+    assert "FROM public.ships" in shown(port, "SUBSCRIPTION ship_log")
     assert (
         shown(port, "VIEW quay.heavy") == "CREATE VIEW quay.heavy AS SELECT ships.id FROM public.ships WHERE tons > 10"
     )
     assert "FROM quay.heavy AS h" in shown(port, "VIEW heaviest")
+
+
+def test_what_moves_alone_reads_what_it_read_in_the_words_that_it_had(port: Port) -> None:
+    port.execute("ALTER SUBSCRIPTION ship_log SET SCHEMA quay; ALTER VIEW heavy SET SCHEMA quay")
+    text = "CREATE SUBSCRIPTION quay.ship_log FROM ships WITH (retention = '1 day')"
+    assert shown(port, "SUBSCRIPTION quay.ship_log") == text
+    assert shown(port, "VIEW quay.heavy") == "CREATE VIEW quay.heavy AS SELECT ships.id FROM ships WHERE tons > 10"
 
 
 def test_where_something_is_already_it_may_be_moved_to(port: Port) -> None:
