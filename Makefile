@@ -46,8 +46,8 @@ test-long: setup  ## TPC-H and Nexmark as views, every operator by affected keys
 	@$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 
 .PHONY: test-kills
-test-kills: setup  ## every slt file at once, with the server killed around each CREATE and DROP (minutes)
-	@$(BIN)/python -m pytest -m kills tests/slt $(PYTEST_ARGS)
+test-kills: setup  ## all slt files with the server killed around each CREATE and DROP, and a short soak (minutes)
+	@$(BIN)/python -m pytest -m kills tests/slt tests/crash $(PYTEST_ARGS)
 
 .PHONY: soak
 soak: setup  ## half an hour of mixed work with kills: memory and open files stay flat, views are right at the end

@@ -41,6 +41,7 @@ from seiche.session.database import Database, maintenance_policy, relation_schem
 from seiche.session.observed import Observer
 from seiche.session.result import Result
 from seiche.session.run import Session
+from seiche.session.system_settings import session_defaults, system_parameters
 from seiche.session.table_of_query import drop_unfinished
 from seiche.sql.failures import spark_gone
 from seiche.storage.base import IcebergBases
@@ -165,7 +166,7 @@ class Engine:
         if lasting is not state.catalog:  # of sessions that were cut off
             store.commit(Checkpoint.between(state.catalog, lasting))
             state = store.load()
-        config = config.with_stored(state.settings)
+        config = config.with_stored(system_parameters(state.settings))
         logging.getLogger("seiche").setLevel(config.log_level.upper())
         for name in NOISY_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -208,6 +209,7 @@ class Engine:
             maintenance,
             coordinator,
             state.catalog,
+            session_defaults(state.settings),
         )
         maintenance.log_since = self.database.log_since
         self._undo.append(self.database.system.close)

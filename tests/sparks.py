@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from seiche import class_archive
 
-# Plans of tests are tiny and seldom run twice: compiling them would take longer than interpreting them. The servers
-# that tests start compile.
+# Plans of tests are tiny and seldom run twice: compiling them would take longer than interpreting them. Most of the
+# servers that tests start compile.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
@@ -26,7 +26,8 @@ def shared_spark(name: str, warehouse: Path, settings: Mapping[str, str] = {}) -
         "spark.scheduler.mode": "FAIR",
         "spark.log.level": "OFF",
         "spark.driver.maxResultSize": "128m",
-        "spark.driver.extraJavaOptions": " ".join(class_archive.java_options()),
+        # Two other parts of the tests run beside: one thread that collects garbage takes less from them than four.
+        "spark.driver.extraJavaOptions": " ".join(("-XX:+UseSerialGC", *class_archive.java_options())),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(warehouse),
         **INTERPRETED,

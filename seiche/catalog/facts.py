@@ -9,7 +9,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Event
-from seiche.catalog.objects import ObjectKind
+from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.model import Column, ObjectId
 from seiche.types import SqlType
 
@@ -38,6 +38,8 @@ class BackfillFact:
     statement: str
     progress: str
     started_ms: int
+    rate_limit: int | None = None
+    inputs: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # rows read, and of how many, by relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Facts:
     cores: int = 1
     database: str = "dev"
     cluster_id: str = ""
+    shown: Callable[[CatalogObject], str] = lambda item: item.definition  # the definition as SHOW CREATE has it
 
 
 @dataclass(frozen=True, slots=True)

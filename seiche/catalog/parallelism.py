@@ -48,6 +48,11 @@ class Parallelism:
             return max(math.floor(cores * float(ratio[1])), 1)
         return None
 
+    @property
+    def fixed(self) -> int | None:
+        """The number of tasks that was asked for; None for a rule."""
+        return int(self.text) if self.text.isdecimal() else None
+
     def shown(self, cores: int) -> int:
         """The number of tasks on so many cores."""
         return self.tasks(cores) or cores

@@ -198,16 +198,20 @@ def _pg_index(facts: Facts) -> Iterator[Row]:
         if it.kind is ObjectKind.INDEX:
             for table in sorted(it.dependencies):
                 names = it.properties.get("columns") or [column.name for column in it.columns]
-                yield _index(oid_of(it.id), catalog.get(table), tuple(names), primary=False)
+                included = tuple(it.properties.get("include") or ())
+                yield _index(oid_of(it.id), catalog.get(table), tuple(names), included, primary=False)
 
 
-def _index(oid: int, table: CatalogObject, names: tuple[str, ...], *, primary: bool) -> Row:
+def _index(
+    oid: int, table: CatalogObject, names: tuple[str, ...], included: tuple[str, ...] = (), *, primary: bool
+) -> Row:
     numbers = {column.name: number for number, column in enumerate(table.columns, 1)}
     keys = [numbers.get(name, 0) for name in names]
+    others = [numbers.get(name, 0) for name in included]
     return {
         "indexrelid": oid,
         "indrelid": oid_of(table.id),
-        "indnatts": len(keys),
+        "indnatts": len(keys) + len(others),
         "indnkeyatts": len(keys),
         "indisunique": primary,
         "indisprimary": primary,
@@ -215,7 +219,7 @@ def _index(oid: int, table: CatalogObject, names: tuple[str, ...], *, primary: b
         "indisvalid": True,
         "indisready": True,
         "indislive": True,
-        "indkey": keys,
+        "indkey": [*keys, *others],
         "indcollation": [0] * len(keys),
         "indclass": [0] * len(keys),
         "indoption": [0] * len(keys),

@@ -93,6 +93,19 @@ def pg_settings(facts: Facts) -> Iterator[Row]:
             "reset_val": it.default,
             "pending_restart": False,
         }
+    for name, value in sorted(facts.settings.items()):
+        yield {
+            "name": name,
+            "setting": value,
+            "category": "System",
+            "short_desc": "system parameter",
+            "context": "postmaster",
+            "vartype": "string",
+            "source": "configuration file",
+            "boot_val": value,
+            "reset_val": value,
+            "pending_restart": False,
+        }
 
 
 def pg_stat_activity(facts: Facts) -> Iterator[Row]:

@@ -264,10 +264,11 @@ VIEWS = (
     _view("rw_secrets", rows_of.none, "id int, schema_id int, name, owner int, acl text[]"),
     _view(
         "rw_rate_limit",
-        rows_of.none,
+        rows_of.rate_limits,
         """
         fragment_id int, fragment_type text[], node_name, table_id int, rate_limit int
         """,
+        lasting=False,
     ),
     _view(
         "rw_batch_refresh_jobs",

@@ -9,7 +9,15 @@ from typing import Any
 from seiche.catalog import oids
 from seiche.catalog.access import access_list
 from seiche.catalog.facts import Facts, moment
-from seiche.catalog.objects import CONNECTOR, FOLLOWING_KINDS, MADE_BY, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import (
+    CONNECTOR,
+    FOLLOWING_KINDS,
+    MADE_BY,
+    SINK_RATE_LIMIT,
+    CatalogObject,
+    ObjectKind,
+    ObjectStatus,
+)
 from seiche.catalog.parallelism import max_parallelism_of, parallelism_of
 from seiche.catalog.postgres.types import pg_types, type_oid
 from seiche.model import Column
@@ -32,7 +40,7 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
                 "name": it.name,
                 "schema_id": schemas[it.database, it.schema],
                 "owner": users[it.owner],
-                "definition": it.definition,
+                "definition": facts.shown(it),
                 "acl": access_list(catalog, it.id, it.owner) or [],
                 "initialized_at": moment(it.created_ms),
                 "created_at": moment(it.created_ms) if it.status is ObjectStatus.CREATED else None,
@@ -253,14 +261,33 @@ def backfill_progress(facts: Facts) -> Iterator[Row]:
     """A line for each relation that a view being created reads."""
     for it in facts.backfills:
         item = facts.catalog.by_id.get(it.job)  # type: ignore[call-overload]
-        for other in sorted(item.dependencies) if item is not None else ():
+        for other in sorted(it.inputs or item.dependencies) if item is not None else ():
+            read = facts.catalog.get(other)
             yield {
                 "job_id": it.job,
                 "fragment_id": it.job,
-                "job_name": item.name,
-                "upstream_table_name": facts.catalog.get(other).name,
-                "progress": it.progress,
+                "job_name": f"{item.schema}.{item.name}",
+                "upstream_table_name": f"{read.schema}.{read.name}",
+                "progress": _share(*it.inputs[other]) if other in it.inputs else it.progress,
             }
+
+
+def _share(done: int, total: int) -> str:
+    return f"{100 * done / total if total else 100:.2f}% ({done}/{total})"
+
+
+def rate_limits(facts: Facts) -> Iterator[Row]:
+    """How fast the views that are being created may read, and what was asked of sinks."""
+    for it in facts.backfills:
+        if it.rate_limit is not None:
+            yield _limited(it.job, "STREAM_SCAN", it.rate_limit)
+    for sink in facts.catalog.objects(ObjectKind.SINK):
+        if SINK_RATE_LIMIT in sink.properties:
+            yield _limited(sink.id, "SINK", sink.properties[SINK_RATE_LIMIT])
+
+
+def _limited(job: int, node: str, rate: int) -> Row:
+    return {"fragment_id": job, "fragment_type": [node], "node_name": node, "table_id": job, "rate_limit": rate}
 
 
 _FLAGS = {ObjectKind.MATERIALIZED_VIEW: ["MVIEW"], ObjectKind.SINK: ["SINK"]}

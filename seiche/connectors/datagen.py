@@ -7,7 +7,7 @@ clock: a `relative` one lies before the moment at which its row is made.
 
     fields.<column>.kind           sequence or random (random); of numbers only
     fields.<column>.start, .end    of a sequence (0; without an end). The source ends with the first sequence that does
-    fields.<column>.min, .max      of random numbers (0, 1000), both included
+    fields.<column>.min, .max      of random numbers (0, 1000), both included. What the other kind has is read over
     fields.<column>.seed           other random values for another seed (0)
     fields.<column>.length         of random text (10) or of an array (3)
     fields.<column>.max_past       how long ago a timestamp may lie (1 day)
@@ -312,6 +312,9 @@ class _Reader:
         options = self.options
         kinds = ("random", "sequence") if type_.is_number else ("random",)
         is_sequence = options.one_of(f"{name}.kind", "random", *kinds) == "sequence"
+        if type_.is_number:  # what only the other kind of numbers has is read over, as RisingWave does
+            for other in ("min", "max") if is_sequence else ("start", "end"):
+                options.has(f"{name}.{other}")
         match type_.kind:
             case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
                 most = {Kind.SMALLINT: (1 << 15) - 1, Kind.INTEGER: (1 << 31) - 1, Kind.BIGINT: (1 << 62)}[type_.kind]

@@ -1,6 +1,6 @@
 """ALTER of tables and views: other names, schemas and owners, and how jobs run.
 
-What others read by its name keeps its name and its schema: their definitions are text that mentions it.
+The definitions of what reads an object are text that mentions it, and follow (`seiche.session.rename` and `moving`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import DECOUPLED, INTO, SINK_RATE_LIMIT, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import (
     BACKFILL_PARALLELISM,
     PARALLELISM,
@@ -25,14 +25,13 @@ from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady
 from seiche.model import JobId, ObjectId
 from seiche.session.database import schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions
+from seiche.session.moving import moved, with_database_named, with_schema_named
 from seiche.session.names import CATALOG_KINDS, refuse_unfinished
 from seiche.session.rename import RELATION_KINDS, RENAMED_KINDS
 from seiche.session.rename import renamed as named_anew
-from seiche.session.subscribed import with_name
 from seiche.session.subscriptions import SubscriptionDefinitions
 from seiche.session.view_options import RATE_LIMIT
 from seiche.sql import statements as ast
-from seiche.sql.renamed import renamed
 from seiche.stream.backfill.rate_limit import rate_of
 from seiche.stream.batch_refresh.schedule import CRON, INTERVAL, read_schedule
 
@@ -48,7 +47,11 @@ class Alter:
 
     def rename(self, statement: ast.Rename) -> None:
         """Gives a table or a view another name; the definitions of what reads it follow."""
-        kind = CATALOG_KINDS.get(statement.kind)
+        kind, name = CATALOG_KINDS.get(statement.kind), statement.name.name
+        if statement.kind is ast.ObjectKind.SCHEMA:
+            return self._restate(lambda catalog: with_schema_named(catalog, name, statement.new_name))
+        if statement.kind is ast.ObjectKind.DATABASE:
+            return self._restate(lambda catalog: with_database_named(catalog, name, statement.new_name))
         if kind not in RENAMED_KINDS:
             raise FeatureNotSupported(f"ALTER {statement.kind.value.upper()} RENAME is not supported yet")
         path, catalog = self._variables.search_path, self._database.catalog
@@ -68,18 +71,19 @@ class Alter:
             return changed, graph, Checkpoint(), None, None
 
         self._definitions.run(CatalogCommand(self._database, work))
+        return None
 
     def relation(self, statement: ast.AlterRelation) -> None:
         match statement.action:
             case ast.SetSchema(schema):
-                found = self._movable(statement.kind, statement.name)
-                self._database.catalog.schema(schema)
-                self._change([found], lambda item: _named(item, schema, item.name))
+                self._move(self._find(statement.kind, statement.name), schema)
             case ast.SwapWith(other):
                 self._swap(statement.kind, statement.name, other)
             case ast.SetBackfillRateLimit(value):
                 found = self._find(statement.kind, statement.name)
                 self._set_rate(found, value)
+            case ast.SetSinkRateLimit(value):
+                self._set_sink_rate(self._find(statement.kind, statement.name), value)
             case ast.SetParallelism(value, backfill):
                 self._set_parallelism(self._find(statement.kind, statement.name), value, backfill=backfill)
             case ast.SetOptions(options):
@@ -109,16 +113,9 @@ class Alter:
             name.parts, search_path=self._variables.search_path, kinds=(wanted,), action="ALTER"
         )
 
-    def _movable(self, kind: ast.ObjectKind, name: ast.ObjectName) -> CatalogObject:
-        found = self._find(kind, name)
-        users = self._database.catalog.dependants(found.id)
-        if users:
-            raise FeatureNotSupported(
-                f"{found} cannot be moved while others read it by its name",
-                detail="Read by " + ", ".join(str(each) for each in users) + ".",
-                hint="Drop them and create them again afterwards.",
-            )
-        return found
+    def _move(self, found: CatalogObject, schema: str) -> None:
+        if found.schema != schema:
+            self._restate(lambda catalog: moved(catalog, found.id, schema))
 
     def _swap(self, kind: ast.ObjectKind, name: ast.ObjectName, other: ast.ObjectName) -> None:
         first = self._find(kind, name)
@@ -132,20 +129,13 @@ class Alter:
             raise InvalidDefinition(f"{first} cannot be swapped with itself")
         if first.schema != second.schema:
             raise FeatureNotSupported(f"{first} and {second} are of different schemas", hint="Move one of them first.")
-        database = self._database
 
         def swapped(catalog: Catalog) -> Catalog:
             """Definitions of what reads them follow, so that it goes on reading the same rows."""
             aside = named_anew(catalog, first.id, f"swapped_{first.id}")
             return named_anew(named_anew(aside, second.id, first.name), first.id, second.name)
 
-        swapped(database.catalog)  # what cannot be is told before any epoch
-
-        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
-            new = swapped(catalog)
-            return new, database.main_graph(new), Checkpoint(), None, None
-
-        self._wait(database.coordinator.command(CatalogCommand(database, work)))
+        self._restate(swapped)
 
     def _set_rate(self, found: CatalogObject, value: str | None) -> None:
         rate = rate_of(value, where=RATE_LIMIT)
@@ -156,6 +146,22 @@ class Alter:
                 hint="SHOW JOBS lists the views that are being created.",
             )
         self._database.jobs.set_rate_limit(found.id, rate)
+
+    def _set_sink_rate(self, found: CatalogObject, value: str | None) -> None:
+        """Remembered with the sink, and shown: what the sinks that there are hand their rows to takes any number."""
+        rate = rate_of(value, where=SINK_RATE_LIMIT)
+        if INTO in found.properties or not found.properties.get(DECOUPLED, True):
+            raise FeatureNotSupported(
+                f"{found} has no rate of its own",
+                detail="It hands its rows on in the epochs in which they change.",
+                hint="Sinks with a connector that are created while sink_decouple is on have one.",
+            )
+
+        def changed(item: CatalogObject) -> CatalogObject:
+            kept = {key: known for key, known in item.properties.items() if key != SINK_RATE_LIMIT}
+            return replace(item, properties=kept if rate is None else {**kept, SINK_RATE_LIMIT: rate})
+
+        self._change([found], changed)
 
     def _set_parallelism(self, found: CatalogObject, value: str | None, *, backfill: bool) -> None:
         """Takes effect with the next epoch, or with the next step of a view that is being created."""
@@ -171,8 +177,8 @@ class Alter:
         self._change([found], changed)
         running = self._database.jobs.get(found.id)
         if running is not None:
-            tasks = backfill_parallelism_of(self._database.catalog.get(found.id)).tasks(self._database.runtime.cores)
-            running.set_tasks(tasks)
+            now = backfill_parallelism_of(self._database.catalog.get(found.id))
+            running.set_tasks(now.tasks(self._database.runtime.cores), now.fixed)
 
     def _set_options(self, found: CatalogObject, options: ast.Options) -> None:
         for name, _ in options:
@@ -194,6 +200,17 @@ class Alter:
         if schedule is not None and JobId(found.id) in self._database.refreshes:
             self._database.refreshes.set_schedule(JobId(found.id), schedule)
 
+    def _restate(self, change: Callable[[Catalog], Catalog]) -> None:
+        """Other names and places of what exists, the same rows."""
+        database = self._database
+        change(database.catalog)  # what cannot be is told before any epoch
+
+        def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
+            new = change(catalog)
+            return new, database.main_graph(new), Checkpoint(), None, None
+
+        self._wait(database.coordinator.command(CatalogCommand(database, work)))
+
     def _change(self, items: list[CatalogObject], change: Callable[[CatalogObject], CatalogObject]) -> None:
         database = self._database
         ids: list[ObjectId] = [item.id for item in items]
@@ -209,10 +226,3 @@ class Alter:
             return new, database.main_graph(new), Checkpoint(), None, None
 
         self._wait(database.coordinator.command(CatalogCommand(database, work)))
-
-
-def _named(item: CatalogObject, schema: str, name: str) -> CatalogObject:
-    if item.kind is ObjectKind.SUBSCRIPTION:
-        return with_name(item, schema, name)
-    parts = (name,) if schema == "public" else (schema, name)
-    return replace(item, schema=schema, name=name, definition=renamed(item.definition, parts))

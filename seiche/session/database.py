@@ -162,6 +162,7 @@ class Database:
     maintenance: Maintenance
     coordinator: Coordinator
     catalog: Catalog
+    session_defaults: Mapping[str, str] = field(default_factory=dict)  # of variables, by ALTER SYSTEM
     system: SystemQueries = field(default_factory=SystemQueries)
     sessions: MutableMapping[int, KnownSession] = field(default_factory=weakref.WeakValueDictionary)
     commits: Commits = field(default_factory=Commits)
@@ -301,15 +302,23 @@ class Database:
         backfill = SnapshotBackfill(job, state, self._surroundings(), finish, stored=stored, catches_up=not batch)
         if schedule is not None:
             self.refreshes.add(job, self._planner(job.id), Known(state.pinned, None, self.clock.now_ms()), schedule)
-        backfill.set_tasks(backfill_parallelism_of(view).tasks(self.runtime.cores))
+        parallelism = backfill_parallelism_of(view)
+        backfill.set_tasks(parallelism.tasks(self.runtime.cores), parallelism.fixed)
         self.jobs.add(backfill)
         return backfill
 
     def grows_in_graph(
-        self, job: ViewJob, state: ArrangementState, since: Epoch, stored: Sequence[VnodeProgress] = ()
+        self,
+        view: CatalogObject,
+        job: ViewJob,
+        state: ArrangementState,
+        since: Epoch,
+        stored: Sequence[VnodeProgress] = (),
     ) -> ArrangementBackfill:
         """A view's creation as a job of the main graph. The caller adds it to the graph, and to the list of jobs."""
-        return ArrangementBackfill(job, state, job.runtime, self.clock, self._take_over, stored=stored, since=since)
+        growing = ArrangementBackfill(job, state, job.runtime, self.clock, self._take_over, stored=stored, since=since)
+        growing.set_tasks(job.runtime.tasks, backfill_parallelism_of(view).fixed)
+        return growing
 
     def resume_in_graph(self, state: StoredState) -> None:
         """Goes on with views that grow inside the main graph, before it starts."""
@@ -319,7 +328,7 @@ class Database:
                 job = self.view_job(view, self.catalog)
                 stored = [each for each in state.backfill if each.job == job.id]
                 restored = ArrangementState.from_json(progress)
-                self.jobs.add(self.grows_in_graph(job, restored, state.committed_epoch, stored))
+                self.jobs.add(self.grows_in_graph(view, job, restored, state.committed_epoch, stored))
 
     def resume_left(self, ids: Iterable[ObjectId]) -> None:
         """Goes on with jobs that were stopped for a drop that then failed."""

@@ -106,9 +106,8 @@ class Definitions:
         creating = there.status is ObjectStatus.CREATING
         raise DuplicateObject(
             f'relation "{name}" already exists',
-            detail=f"In the catalog: {there.kind.value} named {name} already exists and is still being created."
-            if creating
-            else None,
+            detail=f"In the catalog: {there.kind.value} named {name} already exists"
+            + (" and is still being created." if creating else "."),
             hint="Wait for it with WAIT, or choose another name."
             if creating
             else "Drop it first, or choose another name.",
@@ -144,14 +143,18 @@ class Definitions:
         name = statement.name.name
         if statement.if_not_exists and self.database.catalog.try_schema(name) is not None:
             return f'schema "{name}" already exists, skipping'
-        if name.startswith("pg_"):
-            raise InvalidDefinition(
-                f'unacceptable schema name "{name}"', detail='The prefix "pg_" is reserved for system schemas.'
-            )
+        check_schema_name(name)
         (number,) = self.database.store.allocate_ids(1)
         new = Schema(ObjectId(number), "dev", name, statement.owner or self.user)
         self.change(lambda catalog: catalog.with_schema(new))
         return None
+
+
+def check_schema_name(name: str) -> None:
+    if name.startswith("pg_"):
+        raise InvalidDefinition(
+            f'unacceptable schema name "{name}"', detail='The prefix "pg_" is reserved for system schemas.'
+        )
 
 
 def check_column_name(name: str) -> None:

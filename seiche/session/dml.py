@@ -16,7 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
-from seiche.errors import DatatypeMismatch, FeatureNotSupported, SerializationFailure, UndefinedColumn, nearest
+from seiche.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    SerializationFailure,
+    UndefinedColumn,
+    WrongObjectType,
+    nearest,
+)
 from seiche.model import OP, Column, JobId, RelationId, RelationSchema
 from seiche.query import adopt, estimated_bytes, open_scope, render, select, typed
 from seiche.session.database import Database
@@ -79,8 +86,15 @@ class Dml:
         self._check = check
 
     def table(self, name: ast.ObjectName) -> CatalogObject:
-        path = self._variables.search_path
-        found = self._database.catalog.find(name.parts, search_path=path, kinds=(ObjectKind.TABLE,))
+        path, catalog = self._variables.search_path, self._database.catalog
+        named = catalog.try_find(name.parts, search_path=path)
+        if named is not None and named.kind in (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX):
+            raise WrongObjectType(
+                f"cannot change {named}",
+                detail="It follows the tables that it reads.",
+                hint="Change their rows, and its own will follow.",
+            )
+        found = catalog.find(name.parts, search_path=path, kinds=(ObjectKind.TABLE,))
         refuse_of_others(found, path)
         refuse_unfinished(found)
         return found

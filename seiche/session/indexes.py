@@ -78,7 +78,7 @@ def default_name(statement: ast.CreateIndex, schema: str, catalog: Catalog) -> s
 
 def definition_of(statement: ast.CreateIndex, name: str, source: CatalogObject) -> str:
     """The statement that makes the index, with the names that it and its relation have now."""
-    columns = ", ".join(_ordered(each) for each in statement.columns)
+    columns = ", ".join(column_text(each) for each in statement.columns)
     text = f"CREATE INDEX {quoted(name)} ON {quoted(source.schema)}.{quoted(source.name)} ({columns})"
     if statement.include:
         text += f" INCLUDE ({', '.join(quoted(each) for each in statement.include)})"
@@ -108,9 +108,11 @@ def _statement(index: CatalogObject) -> ast.CreateIndex:
     return parsed.statement
 
 
-def _ordered(column: ast.IndexColumn) -> str:
+def column_text(column: ast.IndexColumn) -> str:
+    """A column of an index, or an expression, with its order."""
     plain = _plain_name(column.expression)
-    text = quoted(plain) if plain is not None else f"({column.expression.text})"
+    written = column.expression.text if isinstance(column.expression.tree, exp.Paren) else f"({column.expression.text})"
+    text = quoted(plain) if plain is not None else written
     text += " DESC" if column.descending else ""
     if column.nulls_first is not None:
         text += f" NULLS {'FIRST' if column.nulls_first else 'LAST'}"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlglot import exp
+
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import DEFAULT_SCHEMA, INTO, CatalogObject, ObjectKind
 from seiche.errors import FeatureNotSupported, InvariantError, SeicheError
@@ -55,12 +57,17 @@ def internal_name(view: str, relation: int) -> str:
 
 def _following(catalog: Catalog, reader: CatalogObject, item: CatalogObject, new_name: str) -> str:
     try:
-        found = references_of(_query(reader).tree, _names(catalog, reader))
+        found = query_references(catalog, reader)
         meant = [table for object_id, table in found if object_id == item.id]
         definition = with_relation_named(reader.definition, meant, new_name)
         return with_into_named(definition, new_name) if reader.properties.get(INTO) == item.id else definition
     except InvariantError as error:
         raise _cannot_follow(item, reader) from error
+
+
+def query_references(catalog: Catalog, reader: CatalogObject) -> list[tuple[int, exp.Table]]:
+    """The tables that the definition of a view or a sink names, with the ids of what they stand for."""
+    return references_of(_query(reader).tree, _names(catalog, reader))
 
 
 def same_query(before: Catalog, after: Catalog, object_id: int) -> bool:

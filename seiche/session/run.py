@@ -13,13 +13,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.catalog import temporary
-from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.facts import SessionFact
 from seiche.catalog.objects import SUPERUSER, ObjectKind, Privilege, User
-from seiche.config import parameter_name
-from seiche.epoch.barrier import Barrier
-from seiche.epoch.checkpoint import Effect
-from seiche.epoch.graph import Graph
 from seiche.errors import (
     FeatureNotSupported,
     SeicheError,
@@ -49,6 +44,7 @@ from seiche.session.sleeping import sleep_for
 from seiche.session.subscriptions import SubscriptionDefinitions, declared
 from seiche.session.system.ask import Asker
 from seiche.session.system.evaluate import Answer
+from seiche.session.system_settings import alter_system
 from seiche.session.table_of_query import create_table_of_query
 from seiche.session.tables import TableDefinitions
 from seiche.session.variables import Variables
@@ -83,7 +79,7 @@ class Session:
         self.on_notice: Callable[[str], None] = lambda _: None  # what a client is told while a statement runs
         self.on_hangup: Callable[[], None] = lambda: None  # sends the client away
         self._parameters: Parameters | None = None
-        self.variables = Variables(temporary=temporary.schema_of(self.pid))
+        self.variables = Variables(temporary=temporary.schema_of(self.pid), defaults=database.session_defaults)
 
     @property
     def variables(self) -> Variables:
@@ -556,17 +552,7 @@ class Session:
                 return self._creation().cancel(statement)
 
     def _alter_system(self, statement: ast.AlterSystemSet) -> Result:
-        database = self._database
-        name = parameter_name(statement.name, statement.value)
-        config = database.config.with_parameter(name, statement.value)
-
-        class Change:
-            def apply(self, graph: Graph, barrier: Barrier) -> Effect:
-                return Effect(graph, Checkpoint(settings={name: statement.value}))
-
-        self._work.wait(database.coordinator.command(Change()))
-        database.config = config
-        database.apply_parameters()
+        self.variables = alter_system(self._database, self._work, self.variables, statement)
         return Result("ALTER_SYSTEM")
 
     # ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
+from seiche.catalog.system_views import try_system_view
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.errors import FeatureNotSupported
 from seiche.session.database import Database
@@ -20,6 +21,8 @@ from seiche.sql.bind import OutputColumn
 from seiche.types import BIGINT, BOOLEAN, VARCHAR, SqlType
 
 Rows = list[tuple[Any, ...]]
+
+_DESCRIBED = (("Name", VARCHAR), ("Type", VARCHAR), ("Is Hidden", BOOLEAN), ("Description", VARCHAR))
 
 _LISTED = {
     ast.Listing.TABLES: ObjectKind.TABLE,
@@ -106,23 +109,33 @@ def _cursors(database: Database, variables: Variables, *, subscribed: bool) -> R
 
 
 def describe(database: Database, variables: Variables, name: ast.ObjectName, pattern: str | None = None) -> Result:
-    item = database.catalog.find(name.parts, search_path=variables.search_path)
+    """A row for each column; without a pattern also the key that the relation is kept by, and its comment."""
+    catalog = database.catalog
+    found = catalog.try_find(name.parts, search_path=variables.search_path)
+    view = try_system_view(name.parts) if found is None else None
+    if view is not None:
+        listed: Rows = [(each.name, str(each.type), False, None) for each in view.columns if _like(each.name, pattern)]
+        return rows("DESCRIBE", _DESCRIBED, listed)
+    item = catalog.find(name.parts, search_path=variables.search_path)
     key = item.properties.get("primary_key", []) if item.kind is ObjectKind.TABLE else []
     values: Rows = [
         (
             column.name,
             str(column.type),
             False,
-            _notes(column.name in key, column.nullable, column.default, column.generated),
+            catalog.comment(item.id, column.name)
+            or _notes(column.name in key, column.nullable, column.default, column.generated),
         )
         for column in item.columns
         if _like(column.name, pattern)
     ]
-    if item.relation is not None and pattern is None:
-        stream_key = ", ".join(item.relation.key)
-        values.append(("stream key", stream_key, None, None))
-    columns = [("Name", VARCHAR), ("Type", VARCHAR), ("Is Hidden", BOOLEAN), ("Description", VARCHAR)]
-    return rows("DESCRIBE", columns, values)
+    if pattern is None:
+        if item.relation is not None:
+            values.append(("stream key", ", ".join(item.relation.key), None, None))
+        said = catalog.comment(item.id)
+        if said is not None:
+            values.append(("table description", item.name, None, said))
+    return rows("DESCRIBE", _DESCRIBED, values)
 
 
 def _notes(in_key: bool, nullable: bool, default: str | None, generated: str | None) -> str | None:

@@ -8,14 +8,20 @@ shown.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from seiche.catalog.objects import CatalogObject, ObjectKind
+from sqlglot import exp
+
+from seiche.catalog.objects import DEFAULT_SCHEMA, CatalogObject, ObjectKind
 from seiche.errors import SeicheError
+from seiche.session.indexes import column_text
 from seiche.session.table_text import create_table_text, options_text
 from seiche.sql import statements as ast
+from seiche.sql.dialect import CHANGE_LOG
 from seiche.sql.parse import parse, parse_query
 from seiche.sql.statements import quote_name
 
+_REMEMBERED = 4096  # definitions; to write one anew takes as long as to parse it
 _WORD = re.compile(r"'(?:[^']|'')*'|[\w$]+")
 
 
@@ -27,10 +33,27 @@ def shown_definition(item: CatalogObject) -> str:
             return _view(item.definition)
         case ObjectKind.SINK:
             return _sink(item.definition)
+        case ObjectKind.INDEX:
+            return _index(item)
         case _:
             return item.definition
 
 
+def _index(item: CatalogObject) -> str:
+    """Without blanks before parentheses, and with the relation's schema where it is not the usual one."""
+    statement = parse(item.definition)[0].statement
+    assert isinstance(statement, ast.CreateIndex)
+    parts = statement.table.parts
+    relation = ".".join(quote_name(part) for part in (parts[-1:] if item.schema == DEFAULT_SCHEMA else parts))
+    text = f"CREATE INDEX {quote_name(item.name)} ON {relation}({', '.join(map(column_text, statement.columns))})"
+    if statement.include:
+        text += f" INCLUDE({', '.join(quote_name(each) for each in statement.include)})"
+    if statement.distributed_by:
+        text += f" DISTRIBUTED BY({', '.join(each.text for each in statement.distributed_by)})"
+    return text
+
+
+@lru_cache(_REMEMBERED)
 def _view(definition: str) -> str:
     statement = parse(definition)[0].statement
     match statement:
@@ -48,6 +71,7 @@ def _view(definition: str) -> str:
     return f"{head} {name}{columns} AS {query}"
 
 
+@lru_cache(_REMEMBERED)
 def _sink(definition: str) -> str:
     """A sink's query is written after AS, unless all of a relation is, after FROM."""
     statement = parse(definition)[0].statement
@@ -68,7 +92,7 @@ def _sink(definition: str) -> str:
 
 def _written(query: ast.SqlQuery) -> str | None:
     """The query as one line; None where that has other words, or cannot be read back."""
-    text: str = query.tree.sql("risingwave", normalize_functions=False)
+    text: str = _with_change_logs(query.tree).sql("risingwave", normalize_functions=False)
     if _words(text) != _words(query.text):
         return None
     try:
@@ -76,6 +100,20 @@ def _written(query: ast.SqlQuery) -> str | None:
     except SeicheError:
         return None
     return text if again == query.tree else None
+
+
+def _with_change_logs(tree: exp.Expr) -> exp.Expr:
+    """The tree with its change logs as they are read: they are no queries in parentheses."""
+    logs = [table for table in tree.find_all(exp.Table) if table.meta.get(CHANGE_LOG)]
+    if not logs:
+        return tree
+    copied: exp.Expr = tree.copy()
+    for table in [each for each in copied.find_all(exp.Table) if each.meta.get(CHANGE_LOG)]:
+        named = table.find_ancestor(exp.CTE)
+        assert named is not None  # there is no other way to write one
+        alias = named.args["alias"].sql("risingwave")
+        named.replace(exp.Var(this=f"{alias} AS changelog from {table.sql('risingwave')}"))
+    return copied
 
 
 def _words(text: str) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from seiche.catalog.objects import CONNECTOR
+from seiche.catalog.objects import CONNECTOR, DECOUPLED, SINK_RATE_LIMIT
 from seiche.errors import FeatureNotSupported, InvalidDefinition, UndefinedColumn, nearest
 from seiche.model import RelationSchema
 from seiche.session.view_options import ORDER, RATE_LIMIT, SERVERLESS
 from seiche.sql.statements import Options
+from seiche.stream.backfill.rate_limit import rate_of
 
 TYPE, FORCED, IGNORE_DELETE = "type", "force_append_only", "ignore_delete"
 KEY, SNAPSHOT = "primary_key", "snapshot"
@@ -73,6 +76,13 @@ def read_sink_options(options: Options, *, into_table: bool) -> SinkOptions:
         tuple(part.strip() for part in given.get(KEY, "").split(",") if part.strip()),
         tuple((name, value) for name, value in options if name in _SHARED),
     )
+
+
+def handing_on(setting: Callable[[str], str]) -> dict[str, Any]:
+    """What is stored with a new sink, of the session's variables."""
+    rate = rate_of(setting(SINK_RATE_LIMIT), where=SINK_RATE_LIMIT)
+    decoupled = {DECOUPLED: setting("sink_decouple").lower() not in ("false", "off")}
+    return decoupled if rate is None else {**decoupled, SINK_RATE_LIMIT: rate}
 
 
 def explained_options(options: Options) -> Options:

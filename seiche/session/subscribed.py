@@ -81,6 +81,11 @@ def with_source_renamed(item: CatalogObject, new_name: str) -> CatalogObject:
     return replace(item, definition=definition(replace(known, source=source)))
 
 
+def with_source(item: CatalogObject, schema: str, name: str) -> CatalogObject:
+    """The subscription after its relation went to another schema."""
+    return replace(item, definition=definition(replace(defined(item), source=ast.ObjectName((schema, name)))))
+
+
 def with_name(item: CatalogObject, schema: str, name: str) -> CatalogObject:
     """The subscription under another name, perhaps in another schema."""
     parts = (name,) if schema == DEFAULT_SCHEMA else (schema, name)

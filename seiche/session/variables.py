@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -27,7 +28,7 @@ class Variable:
     name: str
     default: str
     meaning: str
-    kind: str = "text"  # text | boolean | integer | milliseconds | timezone
+    kind: str = "text"  # text | boolean | integer | milliseconds | timezone | connection
     read_only: bool = False
 
     def check(self, value: str) -> str:
@@ -47,6 +48,10 @@ class Variable:
                 return str(_milliseconds(self.name, value))
             case "timezone":
                 return _timezone(value)
+            case "connection" if value:
+                raise UndefinedObject(
+                    f'connection "{value}" does not exist', detail=f"Catalog error: connection not found: {value}."
+                )
             case _:
                 return value
 
@@ -97,6 +102,9 @@ VARIABLES = MappingProxyType(
             Variable("default_transaction_isolation", "read committed", "isolation of new transactions"),
             Variable("default_transaction_read_only", "off", "new transactions only read"),
             Variable("extra_float_digits", "1", "digits of floats", "integer"),
+            Variable(
+                "iceberg_engine_connection", "", "connection of tables that Iceberg keeps; there are none", "connection"
+            ),
             Variable("integer_datetimes", "on", "times are whole microseconds", read_only=True),
             Variable("intervalstyle", "postgres", "text form of intervals"),
             Variable("lc_collate", "C.UTF-8", "order of text", read_only=True),
@@ -148,7 +156,7 @@ _ACCEPTED = MappingProxyType(
                 "bypass_cluster_limits", "create_compaction_group_for_mv", "disable_purify_definition",
                 "dml_wait_persistence", "enable_datafusion_engine", "enable_index_selection",
                 "enable_join_ordering", "enable_locality_backfill", "enable_share_plan",
-                "force_split_distinct_agg", "force_two_phase_agg", "row_security", "sink_decouple",
+                "force_split_distinct_agg", "force_two_phase_agg", "row_security",
                 "streaming_allow_jsonb_in_stream_key", "streaming_enable_bushy_join", "streaming_enable_delta_join",
                 "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
                 "streaming_separate_consecutive_join",
@@ -161,7 +169,7 @@ _ACCEPTED = MappingProxyType(
         ),
         **dict.fromkeys(
             (
-                "dml_rate_limit", "locality_backfill_mode", "sink_rate_limit", "source_rate_limit",
+                "dml_rate_limit", "locality_backfill_mode", "sink_decouple", "sink_rate_limit", "source_rate_limit",
                 "streaming_cache_refill_policy", "streaming_join_encoding",
                 "streaming_parallelism_strategy", "streaming_parallelism_strategy_for_index",
                 "streaming_parallelism_strategy_for_materialized_view", "streaming_parallelism_strategy_for_sink",
@@ -173,7 +181,6 @@ _ACCEPTED = MappingProxyType(
         "auto_locality_backfill_min_size": "0",
         "batch_hnsw_ef_search": "40",
         "cdc_source_wait_streaming_start_timeout": "30",
-        "iceberg_engine_connection": "",
         "iceberg_query_storage_mode": "auto",
         "slow_ddl_notification_secs": "3600",
         "streaming_asof_join_use_cache": "true",
@@ -222,10 +229,15 @@ class Variables:
 
     values: MappingProxyType[str, str] = field(default_factory=lambda: MappingProxyType({}))
     temporary: str | None = None  # the schema of the session's temporary tables, as soon as there are any
+    defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # those of ALTER SYSTEM
 
     def get(self, name: str) -> str:
         variable = find(name)
-        return self.values.get(variable.name, variable.default)
+        return self.values.get(variable.name, self.default(variable))
+
+    def default(self, variable: Variable) -> str:
+        """What RESET gives."""
+        return self.defaults.get(variable.name, variable.default)
 
     def is_on(self, name: str) -> bool:
         return self.get(name) == "true"
@@ -256,6 +268,10 @@ class Variables:
     def reset(self) -> Variables:
         """All of them as they were when the session began."""
         return replace(self, values=MappingProxyType({}))
+
+    def beginning_with(self, defaults: Mapping[str, str]) -> Variables:
+        """The same values, over other defaults."""
+        return replace(self, defaults=defaults)
 
     def with_value(self, name: str, value: str | None) -> Variables:
         """The values after SET; None returns a variable to its default."""

@@ -31,7 +31,7 @@ from seiche.session.definitions import CatalogCommand, Definitions, check_column
 from seiche.session.delta_joins import serving
 from seiche.session.names import CatalogNames
 from seiche.session.rename import internal_name
-from seiche.session.sink_options import explained_options, read_sink_options
+from seiche.session.sink_options import explained_options, handing_on, read_sink_options
 from seiche.session.sinks import filling
 from seiche.session.view_options import ViewOptions, read_options
 from seiche.sql import statements as ast
@@ -236,6 +236,7 @@ class ViewDefinitions:
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
             **given(kind, self._variables.get),
+            **(handing_on(self._variables.get) if kind is ObjectKind.SINK else {}),
             MADE_BY: VERSION,
         }
         held = frozenset[ObjectId]()
@@ -293,7 +294,7 @@ class ViewDefinitions:
             kind = self.backfill_kind(job, schedule_of(view) is not None)
             if kind is not BackfillKind.SNAPSHOT:
                 begins = ArrangementState(kind, rate=rate, order=order)
-                growing = database.grows_in_graph(job, begins, barrier.previous)
+                growing = database.grows_in_graph(view, job, begins, barrier.previous)
                 stored = Checkpoint(put_progress={job.id: begins.to_json()})
                 return changed, graph.with_job(growing), stored, job, lambda: database.jobs.add(growing)
             database.runtime.versions.set_independent(job.outputs, True)

@@ -10,7 +10,7 @@ tables of a query are meant is what binding found: a name may also be that of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -42,12 +42,25 @@ def with_own_name(definition: str, new_name: str) -> str:
 
 def with_into_named(definition: str, new_name: str) -> str:
     """A CREATE SINK … INTO that fills the same table, which has another name."""
+    return _with_next_name(_at_into(definition), new_name)
+
+
+def with_into_placed(definition: str, schema: str, name: str) -> str:
+    """A CREATE SINK … INTO that fills the same table, which is in another schema."""
+    cursor = _at_into(definition)
+    first = cursor.tokens[cursor.index]
+    cursor.object_name()
+    last = cursor.tokens[cursor.index - 1]
+    return cursor.text[: first.start] + f"{spelled(schema)}.{spelled(name)}" + cursor.text[last.end + 1 :]
+
+
+def _at_into(definition: str) -> Cursor:
     cursor = Cursor(definition, tokenize(definition), None)
     cursor.expect("create", "sink")
     cursor.if_not_exists()
     cursor.object_name()
     cursor.expect("into")
-    return _with_next_name(cursor, new_name)
+    return cursor
 
 
 def _with_next_name(cursor: Cursor, new_name: str) -> str:
@@ -57,16 +70,27 @@ def _with_next_name(cursor: Cursor, new_name: str) -> str:
     return cursor.text[: last.start] + spelled(new_name) + cursor.text[last.end + 1 :]
 
 
+def with_relations_placed(definition: str, references: Iterable[tuple[exp.Table, str]]) -> str:
+    """The definition with these tables of its queries, whose names stay, found in other schemas."""
+    tokens = tokenize(definition)
+    by_start = {token.start: index for index, token in enumerate(tokens)}
+    edits: dict[int, tuple[int, str]] = {}
+    for table, schema in references:
+        index = _index_of(table, by_start, definition)
+        edits[tokens[_first_part(tokens, index)].start] = (
+            tokens[index].end,
+            f"{spelled(schema)}.{spelled(table.name)}",
+        )
+    return _edited(definition, edits)
+
+
 def with_relation_named(definition: str, references: Iterable[exp.Table], new_name: str) -> str:
     """The definition with these tables of its queries called by another name."""
     tokens = tokenize(definition)
     by_start = {token.start: index for index, token in enumerate(tokens)}
-    edits: dict[int, tuple[int, str]] = {}  # where something begins: where it ends, and what takes its place
+    edits: dict[int, tuple[int, str]] = {}
     for table in references:
-        at = table.this.meta.get("start")
-        if at not in by_start:
-            raise InvariantError(f'place of "{table.name}" in a definition is not known', detail=definition)
-        index = by_start[at]
+        index = _index_of(table, by_start, definition)
         first = _first_part(tokens, index)
         before = tokens[first - 1] if first else None
         qualifier = definition[tokens[first].start : tokens[index].start]
@@ -76,6 +100,19 @@ def with_relation_named(definition: str, references: Iterable[exp.Table], new_na
             edits[before.start] = (tokens[index].end, f"SELECT * FROM {qualifier}{spelled(new_name)}{alias}")
         else:
             edits[tokens[index].start] = (tokens[index].end, f"{spelled(new_name)}{alias}")
+    return _edited(definition, edits)
+
+
+def _index_of(table: exp.Table, by_start: Mapping[int, int], definition: str) -> int:
+    """Which token is the last part of the table's name."""
+    at = table.this.meta.get("start")
+    if at not in by_start:
+        raise InvariantError(f'place of "{table.name}" in a definition is not known', detail=definition)
+    return by_start[at]
+
+
+def _edited(definition: str, edits: Mapping[int, tuple[int, str]]) -> str:
+    """`edits`: where something begins, where it ends, and what takes its place."""
     for start in sorted(edits, reverse=True):
         end, text = edits[start]
         definition = definition[:start] + text + definition[end + 1 :]

@@ -9,14 +9,14 @@ from seiche.sql.tokens import tokenize
 
 
 def renamed(definition: str, parts: tuple[str, ...]) -> str:
-    """The definition of a table, view, materialized view, source or sink with the name `parts` in place of its own."""
+    """The definition of a relation, a sink or a function with the name `parts` in place of its own."""
     tokens = tokenize(definition)
     cursor = Cursor(definition, tokens, None)
     cursor.expect("create")
     cursor.accept("or", "replace")
     cursor.accept_temporary()
     cursor.accept("materialized")
-    if not any(cursor.accept(kind) for kind in ("table", "view", "source", "sink")):
+    if not any(cursor.accept(kind) for kind in ("table", "view", "source", "sink", "function", "aggregate")):
         raise InvariantError("a definition that has no name to change was renamed", detail=definition)
     cursor.if_not_exists()
     first = cursor.index

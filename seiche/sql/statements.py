@@ -493,6 +493,13 @@ class SetBackfillRateLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class SetSinkRateLimit:
+    """`value` is None for DEFAULT."""
+
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetParallelism:
     """How many tasks a job may use, ever after or while it is created; `value` is None for DEFAULT."""
 
@@ -549,7 +556,7 @@ class AlterColumns:
 class AlterRelation:
     kind: ObjectKind
     name: ObjectName
-    action: SetSchema | SwapWith | SetBackfillRateLimit | SetParallelism | SetOptions | SetRetention
+    action: SetSchema | SwapWith | SetBackfillRateLimit | SetSinkRateLimit | SetParallelism | SetOptions | SetRetention
 
 
 @dataclass(frozen=True, slots=True)

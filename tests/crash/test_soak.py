@@ -1,4 +1,4 @@
-"""The soak, short: `make soak` takes half an hour."""
+"""The soak, short, as a part of `make test-kills`: `make soak` takes half an hour."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.crash.soak import Soak
 from tests.servers import running_server
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.kills]
 
 
 @pytest.mark.timeout(900)  # where little gets done, it waits

@@ -1,4 +1,4 @@
-"""Files that run at the same time on one server, each in a database of its own, and share its kills.
+"""Files that run at the same time on one server, each in a schema of its own, and share its kills.
 
     file a  ── rows, queries ── CREATE ┐                                       ┌ the answer, or again ──
     file b  ── rows ── DROP ───────────┼─ all send ─ a while ─ kill -9 ─ start ┼ the answer, or again ──
@@ -14,7 +14,8 @@ import random
 import threading
 from collections.abc import Callable, Iterable
 
-from seiche.cli.slt.kills import Answer, KilledTarget, moment
+from seiche.cli.slt.answers import Answered
+from seiche.cli.slt.kills import Answer, KilledConnection, KilledTarget, moment
 from seiche.cli.slt.servers import ServerProcess
 from seiche.cli.slt.targets import Thing
 
@@ -32,9 +33,9 @@ class Crowd:
         self._seconds = 0.0
         self._broken: BaseException | None = None
 
-    def join(self, database: str) -> Member:
+    def join(self) -> Member:
         self._members += 1
-        return Member(self, database)
+        return Member(self)
 
     def leave(self) -> None:
         with self._changed:
@@ -82,13 +83,12 @@ class Crowd:
 class Member:
     """The server as one file sees it: a `Victim` whose death is everybody's."""
 
-    def __init__(self, crowd: Crowd, database: str) -> None:
+    def __init__(self, crowd: Crowd) -> None:
         self._crowd = crowd
-        self._database = database
 
     @property
     def address(self) -> str:
-        return self._crowd.server.address.replace("dbname=dev", f"dbname={self._database}")
+        return self._crowd.server.address
 
     @property
     def starts(self) -> int:
@@ -106,7 +106,17 @@ class Member:
 
 
 class CrowdTarget(KilledTarget):
-    """Nothing is dropped after a file: what it leaves goes with its database, and users are everybody's."""
+    """A file's conversations, in its schema. Nothing is dropped after it: what it leaves is in nobody's way."""
+
+    def __init__(self, member: Member, schema: str) -> None:
+        super().__init__(member)
+        self._schema = schema
+
+    def connect(self) -> KilledConnection:
+        connection = super().connect()
+        outcome = connection.run(f"SET search_path TO {self._schema}")
+        assert isinstance(outcome, Answered), outcome
+        return connection
 
     def inventory(self) -> frozenset[Thing]:
         return frozenset()

@@ -6,7 +6,8 @@ Its materialized views do not follow their tables, so there they are plain views
 
 The server is a process of its own. In runs with kills it is killed with -9 around each CREATE and DROP; every answer
 has to be the one that the file expects all the same. A kill takes ten seconds, so all files share theirs, see
-`tests.slt.crowd` (`make test-kills`); one by one they are long tests, but for a short file.
+`tests.slt.crowd` (`make test-kills`); one by one they are long tests. There the server compiles its plans, which takes
+half of the time; plain runs interpret them.
 
 SEICHE_TEST_SLT names other files or folders to run instead.
 """
@@ -35,6 +36,7 @@ from seiche.cli.slt.wire import WireTarget
 from tests.integration.postgres import temporary_server
 from tests.servers import running_server
 from tests.slt.crowd import Crowd, CrowdTarget, Member
+from tests.sparks import INTERPRETED
 
 FOLDER = Path(__file__).parent
 FILES = find_files(os.environ.get("SEICHE_TEST_SLT", str(FOLDER)).split(os.pathsep))
@@ -42,12 +44,17 @@ OPTIONS = Options(keep_going=True)
 SEED = int(os.environ.get("SEICHE_TEST_SEED") or random.SystemRandom().getrandbits(32))
 
 
-KILLED_SHORT = FOLDER / "session" / "flush.slt"
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with running_server(tmp_path_factory.mktemp("slt"), "shuffle_partitions=2", driver_memory="2g") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def interpreting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    settings = [f"spark_conf.{name}={value}" for name, value in INTERPRETED.items()]
+    folder = tmp_path_factory.mktemp("slt")
+    with running_server(folder, "shuffle_partitions=2", *settings, driver_memory="2g") as running:
         yield running
 
 
@@ -100,8 +107,8 @@ def test_postgres_answers_as_the_file_says(file: Path, postgres: PlainViews) -> 
 
 
 @pytest.fixture
-def wire(server: ServerProcess) -> Iterator[WireTarget]:
-    with closing(WireTarget(server.address)) as target:
+def wire(interpreting: ServerProcess) -> Iterator[WireTarget]:
+    with closing(WireTarget(interpreting.address)) as target:
         yield target
 
 
@@ -113,16 +120,23 @@ def test_the_server_answers_as_the_file_says(file: Path, wire: WireTarget) -> No
     assert report.passed
 
 
+DEFINING = [path for path in FILES if re.search(r"^(CREATE|DROP)\b", path.read_text(), re.MULTILINE | re.IGNORECASE)]
+
+# They name the schema `public`, or look at all that there is.
+ALONE = {
+    FOLDER / name
+    for name in ("ddl/schemas_and_rename.slt", "session/temporary_tables.slt", "show/show_and_describe.slt")
+}
+IN_ANY_SCHEMA = [path for path in DEFINING if path not in ALONE]
+
+
 def _killed(path: Path) -> object:
-    marks = [pytest.mark.spark, *([] if path == KILLED_SHORT else [pytest.mark.long])]
+    marks = [pytest.mark.spark, pytest.mark.long, *([pytest.mark.kills] if path in ALONE else [])]
     return pytest.param(path, marks=marks, id=_name(path))
 
 
-DEFINING = [path for path in FILES if re.search(r"^(CREATE|DROP)\b", path.read_text(), re.MULTILINE | re.IGNORECASE)]
-
-
 @pytest.mark.timeout(3600)  # up to twenty starts of a server
-@pytest.mark.parametrize("file", map(_killed, DEFINING))
+@pytest.mark.parametrize("file", [_killed(path) for path in DEFINING])
 def test_the_server_answers_so_also_when_it_is_killed_around_each_create_and_drop(
     file: Path, server: ServerProcess
 ) -> None:
@@ -141,13 +155,13 @@ def test_the_server_answers_all_files_so_when_it_is_killed_around_each_create_an
         crowd = Crowd(server, SEED)
         members = []
         with closing(WireTarget(server.address)) as own, closing(own.connect()) as connection:
-            for number, file in enumerate(DEFINING):
-                assert isinstance(connection.run(f"CREATE DATABASE file_{number}"), Answered)
-                members.append((file, crowd.join(f"file_{number}")))
+            for number, file in enumerate(IN_ANY_SCHEMA):
+                assert isinstance(connection.run(f"CREATE SCHEMA file_{number}"), Answered)
+                members.append((file, f"file_{number}", crowd.join()))
 
-        def run(file: Path, member: Member) -> tuple[FileReport, int]:
+        def run(file: Path, schema: str, member: Member) -> tuple[FileReport, int]:
             try:
-                with closing(CrowdTarget(member)) as target:
+                with closing(CrowdTarget(member, schema)) as target:
                     return run_file(file, target, replace(OPTIONS, execute=target.execute)), target.kills
             finally:
                 member.leave()

@@ -221,7 +221,7 @@ def _index_text(asking: Asking, oid: int, column: int = 0, pretty: bool = False)
         hidden = pretty and bool(asking.is_visible(oid))
         return index_definition(table, index, qualified=not hidden)
     columns = index_columns(table, index)
-    return quote_name(columns[column - 1]) if column <= len(columns) else ""
+    return quote_name(columns[column - 1]) if 1 <= column <= len(columns) else ""
 
 
 function("pg_get_indexdef", takes=[NUMBER], gives=TEXT)(_index_text)

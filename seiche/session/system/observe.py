@@ -13,6 +13,7 @@ from seiche.catalog.objects import FOLLOWING_KINDS, ObjectStatus
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.model import RelationId
 from seiche.session.database import Database
+from seiche.session.shown import shown_definition
 from seiche.session.variables import VARIABLES, Variables
 from seiche.storage.versions import RelationVersion
 
@@ -31,7 +32,8 @@ def observe(database: Database, variables: Variables) -> Facts:
         sizes=_Measured(database, _bytes),
         counts=_Measured(database, lambda version: version.rows_estimate),
         variables=tuple(
-            Variable(each.name, variables.get(each.name), each.default, each.meaning) for each in VARIABLES.values()
+            Variable(each.name, variables.get(each.name), variables.default(each), each.meaning)
+            for each in VARIABLES.values()
         ),
         sessions=tuple(session.fact() for session in database.sessions.values()),
         backfills=tuple(_backfills(database)),
@@ -40,6 +42,7 @@ def observe(database: Database, variables: Variables) -> Facts:
         committed_epoch=database.runtime.versions.committed_epoch,
         cores=database.runtime.cores,
         cluster_id=_cluster_id(database.config.metadata_address),
+        shown=shown_definition,
     )
 
 
@@ -56,7 +59,9 @@ def _backfills(database: Database) -> Iterator[BackfillFact]:
     for item in database.catalog.objects(*FOLLOWING_KINDS):
         if item.status is ObjectStatus.CREATING:
             progress = database.jobs.progress(item.id) or "Stopped"
-            yield BackfillFact(item.id, item.definition, progress, item.created_ms)
+            running = database.jobs.get(item.id)
+            known = (running.rate_limit, dict(running.inputs_read)) if running is not None else ()
+            yield BackfillFact(item.id, item.definition, progress, item.created_ms, *known)
 
 
 class _Measured(Mapping[int, int]):

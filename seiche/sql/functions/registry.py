@@ -101,9 +101,19 @@ def undefined(name: str, arguments: Sequence[exp.Expr], others: Sequence[str] = 
     hint = _as_bytes(name, arguments) if known else nearest(name, [*_FUNCTIONS, *others])
     return UndefinedFunction(
         f"function {name}({types}) does not exist",
+        detail=_misfit(name, arguments),
         hint=hint
         or "No function matches the given name and argument types. You might need to add explicit type casts.",
     )
+
+
+def _misfit(name: str, arguments: Sequence[exp.Expr]) -> str | None:
+    """What is wrong with a call of a function that exists, where it can be told."""
+    if name in _FUNCTIONS and not any(_matched(each, len(arguments)) is not None for each in _FUNCTIONS[name]):
+        return f"{name}() was given an unexpected arguments number: {len(arguments)}."
+    if name == "date":  # a call by the name of a type is a cast
+        return f'It would be a cast: cannot cast type "{type_of(arguments[0])}" to "date" in Explicit context.'
+    return None
 
 
 def _as_bytes(name: str, arguments: Sequence[exp.Expr]) -> str | None:

@@ -61,7 +61,7 @@ class Cursor:
     def expect(self, *words: str) -> None:
         for word in words:
             if not self.accept(word):
-                raise self.error()
+                raise self._expected(word.upper())
 
     def sees_symbol(self, kind: TokenType, ahead: int = 0) -> bool:
         token = self.peek(ahead)
@@ -84,6 +84,14 @@ class Cursor:
     def error(self, hint: str | None = None) -> SyntaxError_:
         return syntax_error(self.text, self.peek() or self.following, hint)
 
+    def _expected(self, what: str) -> SyntaxError_:
+        """The error for something else than what alone could come here."""
+        found = self.peek() or self.following
+        near = "EOF" if found is None else self.text[found.start : found.end + 1]
+        error = self.error()
+        error.detail = f"This is an sql parser error: expected {what}, found: {near}."
+        return error
+
     def unsupported(self, what: str, hint: str | None = None) -> FeatureNotSupported:
         return FeatureNotSupported(f"{what} is not supported", hint=hint, position=self.position())
 
@@ -96,9 +104,11 @@ class Cursor:
             return token.text
         word = self.word()
         if not word or " " in word:
-            raise self.error()
+            raise self._expected("identifier")
         if word in RESERVED_WORDS:
-            raise self.error(hint=f'"{word}" is a reserved word: write it in double quotes to use it as a name.')
+            error = self.error(hint=f'"{word}" is a reserved word: write it in double quotes to use it as a name.')
+            error.detail = f"This is an sql parser error: syntax error at or near {word}."
+            raise error
         self.index += 1
         token = self.tokens[self.index - 1]
         return token.text.translate(FOLDED)

@@ -39,6 +39,8 @@ _RENAMED = (
     ObjectKind.SOURCE,
     ObjectKind.SINK,
     ObjectKind.SUBSCRIPTION,
+    ObjectKind.SCHEMA,
+    ObjectKind.DATABASE,
 )
 
 

@@ -15,6 +15,7 @@ from seiche.sql.statements import (
     SetParallelism,
     SetRetention,
     SetSchema,
+    SetSinkRateLimit,
     SwapWith,
     Wait,
 )
@@ -54,6 +55,8 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
         return AlterRelation(kind, name, SetRetention(cursor.string()))
     if kind in (ObjectKind.MATERIALIZED_VIEW, ObjectKind.SINK) and cursor.accept("set", "backfill_rate_limit"):
         return AlterRelation(kind, name, SetBackfillRateLimit(cursor.setting()))
+    if kind is ObjectKind.SINK and cursor.accept("set", "sink_rate_limit"):
+        return AlterRelation(kind, name, SetSinkRateLimit(cursor.setting()))
     if kind is ObjectKind.MATERIALIZED_VIEW:
         if cursor.sees("set") and cursor.word(1) == "":
             cursor.index += 1

@@ -225,8 +225,13 @@ class ArrangementBackfill:
             self._told = True
         self._limiter.set(rate)
 
-    def set_tasks(self, tasks: int | None) -> None:
+    @property
+    def rate_limit(self) -> int | None:
+        return self._limiter.rate
+
+    def set_tasks(self, tasks: int | None, fixed: int | None) -> None:
         self._runtime = replace(self._runtime, tasks=tasks)
+        self._limiter.set_tasks(fixed or 1)
 
     def set_paused(self, paused: bool) -> None:
         self._paused = paused
@@ -240,6 +245,10 @@ class ArrangementBackfill:
         done = sum(each.done for each in now.inputs.values())
         total = sum(each.total for each in now.inputs.values())
         return Progress(Phase.FINISHING if now.finished else Phase.SNAPSHOT, min(done, total), total, 0, waits)
+
+    @property
+    def inputs_read(self) -> Mapping[RelationId, tuple[int, int]]:
+        return {relation: (each.done, each.total) for relation, each in self._ledger.newest.inputs.items()}
 
     def cancel(self, timeout: float | None = None) -> None:
         """The drop that follows takes it out of the graph."""

@@ -6,9 +6,11 @@ one progress model (`progress`), and stores its progress in the same transaction
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Protocol
 
+from seiche.model import RelationId
 from seiche.stream.backfill.progress import Progress
 from seiche.stream.view import ViewJob
 
@@ -27,14 +29,23 @@ class Backfill(Protocol):
     @property
     def progress(self) -> Progress: ...
 
+    @property
+    def inputs_read(self) -> Mapping[RelationId, tuple[int, int]]:
+        """Of each relation that it reads: how many rows it has read, and of how many."""
+        ...
+
     def start(self) -> None: ...
 
     def set_rate_limit(self, rate: int | None) -> None:
         """Rows a second; 0 pauses, None does not limit."""
         ...
 
-    def set_tasks(self, tasks: int | None) -> None:
-        """At most so many tasks read and write from the next step on; None for as many as there are."""
+    @property
+    def rate_limit(self) -> int | None: ...
+
+    def set_tasks(self, tasks: int | None, fixed: int | None) -> None:
+        """At most so many tasks read and write from the next step on; None for as many as there are. Where their number
+        is fixed, the rate is that of each."""
         ...
 
     def set_paused(self, paused: bool) -> None:

@@ -5,7 +5,7 @@ not cut to the row; what it overdrew is waited for afterwards, so the average ke
 ends, so it may read what will be permitted by then: else progress would always be a step behind the clock. Permits that
 nobody used pile up for a few seconds only: a step that took long is caught up with, a pause or a cold start is not.
 
-    rate None   no limit        rate 0   paused        rate n   n rows a second
+    rate None   no limit        rate 0   paused        rate n   n rows a second, of each task where their number is set
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class RateLimiter:
         self._clock = clock
         self._lock = threading.Lock()
         self._rate = rate
+        self._tasks = 1
         self._permits = 0.0
         self._seen = clock.monotonic()
 
@@ -39,6 +40,16 @@ class RateLimiter:
             self._rate = rate
             self._permits = 0.0
 
+    def set_tasks(self, tasks: int) -> None:
+        """So many tasks may read, each at the rate."""
+        with self._lock:
+            self._settle()
+            self._tasks = tasks
+
+    @property
+    def _pace(self) -> int | None:
+        return None if self._rate is None else self._rate * self._tasks
+
     def begin(self) -> None:
         """The time until now permits nothing."""
         with self._lock:
@@ -49,7 +60,7 @@ class RateLimiter:
         """Rows that a step may read which ends so many seconds from now; None when there is no limit."""
         with self._lock:
             self._settle()
-            return None if self._rate is None else max(int(self._permits + self._rate * ahead_seconds), 0)
+            return None if self._pace is None else max(int(self._permits + self._pace * ahead_seconds), 0)
 
     def spend(self, rows: int) -> None:
         with self._lock:
@@ -61,16 +72,16 @@ class RateLimiter:
         """Seconds until a row may be read; None while paused, which only another rate ends."""
         with self._lock:
             self._settle()
-            if self._rate is None or self._permits >= 1:
+            if self._pace is None or self._permits >= 1:
                 return 0.0
-            return None if self._rate == 0 else (1 - self._permits) / self._rate
+            return None if self._pace == 0 else (1 - self._permits) / self._pace
 
     def _settle(self) -> None:
         now = self._clock.monotonic()
         passed, self._seen = now - self._seen, now
-        if self._rate:
-            most = max(self._rate * BURST_SECONDS, 1.0)
-            self._permits = min(self._permits + passed * self._rate, most)
+        if self._pace:
+            most = max(self._pace * BURST_SECONDS, 1.0)
+            self._permits = min(self._permits + passed * self._pace, most)
 
 
 def rate_of(text: str | None, *, where: str) -> int | None:

@@ -19,7 +19,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -132,8 +132,14 @@ class SnapshotBackfill:
         self._limiter.set(rate)
         self._nudge.set()
 
-    def set_tasks(self, tasks: int | None) -> None:
+    @property
+    def rate_limit(self) -> int | None:
+        return self._limiter.rate
+
+    def set_tasks(self, tasks: int | None, fixed: int | None) -> None:
         self._tasks = tasks
+        self._limiter.set_tasks(fixed or 1)
+        self._nudge.set()
 
     def set_paused(self, paused: bool) -> None:
         self._paused = paused
@@ -156,6 +162,10 @@ class SnapshotBackfill:
             done += sum(self._inputs[each].done for each in self._stages[state.stage].read if each in self._inputs)
         lag_ms = physical_ms(self._runtime.versions.committed_epoch) - physical_ms(self._as_of())
         return Progress(self._phase, done, total, max(lag_ms, 0), waits)
+
+    @property
+    def inputs_read(self) -> Mapping[RelationId, tuple[int, int]]:
+        return {relation: (each.done, each.total) for relation, each in dict(self._inputs).items()}
 
     # ------------------------------------------------------------------------------------------------
 

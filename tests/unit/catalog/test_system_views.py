@@ -17,7 +17,16 @@ FACTS = Facts(
     harbour(),
     {"checkpoint_frequency": "1", "barrier_interval_ms": "1000"},
     (Event(1000, "recovery", {"epoch": 5}),),
-    backfills=(BackfillFact(BUSY, "CREATE MATERIALIZED VIEW busy", "Snapshot [41.20% (412/1000)]", 1000),),
+    backfills=(
+        BackfillFact(
+            BUSY,
+            "CREATE MATERIALIZED VIEW busy",
+            "Snapshot [41.20% (412/1000)]",
+            1000,
+            rate_limit=50,
+            inputs={SHIPS: (400, 500), ARRIVALS: (12, 500)},
+        ),
+    ),
     refreshes=(Refreshed(BUSY, "BatchRefresh Idle", 5, 1200, 3, 40, None),),
 )
 
@@ -55,6 +64,19 @@ def test_relations_tell_their_kind() -> None:
         BUSY: "materialized view",
         STATE: "internal table",
     }
+
+
+def test_a_view_that_is_being_created_tells_how_far_it_is_with_each_relation_and_how_fast_it_may_be() -> None:
+    progress = [
+        (row["job_name"], row["upstream_table_name"], row["progress"]) for row in shown("rw_fragment_backfill_progress")
+    ]
+    assert progress == [
+        ("public.busy_berths", "public.ships", "80.00% (400/500)"),
+        ("public.busy_berths", "public.arrivals", "2.40% (12/500)"),
+    ]
+    assert [(row["node_name"], row["table_id"], row["rate_limit"]) for row in shown("rw_rate_limit")] == [
+        ("STREAM_SCAN", BUSY, 50)
+    ]
 
 
 def test_columns_show_type_key_and_position() -> None:

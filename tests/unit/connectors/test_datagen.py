@@ -81,6 +81,13 @@ def test_sequences_count_on_and_the_first_one_to_end_ends_the_source() -> None:
     assert rows(of, 10, 100).num_rows == 0
 
 
+def test_what_only_the_other_kind_of_numbers_has_is_read_over() -> None:
+    random = made({"ship": INTEGER}, {"fields.ship.start": "1", "fields.ship.end": "5"})
+    assert random.rows is None and rows(random, 0, 20) == rows(made({"ship": INTEGER}, {}), 0, 20)
+    counted = made({"ship": INTEGER}, {"fields.ship.kind": "sequence", "fields.ship.min": "3", "fields.ship.max": "4"})
+    assert rows(counted, 0, 3)["ship"].to_pylist() == [0, 1, 2]
+
+
 def test_random_values_lie_between_their_limits_and_differ() -> None:
     of = made(
         {"ship": INTEGER, "tide": DOUBLE, "name": VARCHAR, "towed": BOOLEAN},

@@ -15,6 +15,7 @@ from seiche.epoch.coordinator import Coordinator
 from seiche.epoch.graph import Graph
 from seiche.session.database import Database, relation_schemas
 from seiche.session.run import Session
+from seiche.session.system_settings import session_defaults
 from seiche.storage.bounds import KeyBounds
 from seiche.storage.files import DataFolder
 from seiche.storage.retention import Pins, Trash
@@ -83,6 +84,7 @@ def open_port(path: Path) -> Iterator[Port]:
         maintenance=absent,
         coordinator=coordinator,
         catalog=state.catalog,
+        session_defaults=session_defaults(state.settings),
     )
     coordinator.start(Graph([]), state.committed_epoch)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from seiche import errors
@@ -10,6 +12,7 @@ from seiche.session.indexes import default_name, indexed_columns, plan_of, store
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateIndex
 from tests.unit.plan.harbour import ARRIVALS, SHIPS, Harbour
+from tests.unit.session.port import open_port
 
 
 def statement(text: str) -> CreateIndex:
@@ -23,6 +26,13 @@ def planned(text: str, relation: int = SHIPS) -> tuple[list[str], list[str], tup
     plan = plan_of(statement(text), Harbour().catalog.get(relation))
     shown = [field.name for field in plan.fields if not field.hidden]
     return shown, [field.name for field in plan.fields if field.hidden], plan.key
+
+
+def test_included_columns_are_told_apart_from_those_of_the_key(tmp_path: Path) -> None:
+    with open_port(tmp_path) as port:
+        port.execute("CREATE TABLE calls (id int, ship int, berth int); CREATE INDEX i ON calls (ship) INCLUDE (id)")
+        query = "SELECT indnatts, indnkeyatts, indkey, indoption FROM pg_index WHERE indexrelid = 'i'::regclass"
+        assert port.rows(query) == [(2, 1, "2 1", "0")]
 
 
 def test_an_index_copies_all_columns_and_is_keyed_by_its_own_first() -> None:

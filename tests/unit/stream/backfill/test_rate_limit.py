@@ -30,6 +30,18 @@ def test_what_a_step_overdraws_is_waited_for() -> None:
     assert limiter.delay() == 0
 
 
+def test_each_of_several_tasks_may_read_at_the_rate() -> None:
+    clock = SimulatedClock()
+    limiter = RateLimiter(clock, 10)
+    limiter.set_tasks(4)
+    assert limiter.delay() == pytest.approx(0.025)
+    clock.advance(1000)
+    assert limiter.available() == 40 and limiter.available(ahead_seconds=1) == 80
+    assert limiter.rate == 10
+    limiter.set(0)
+    assert limiter.delay() is None
+
+
 def test_permits_pile_up_for_a_few_seconds_only() -> None:
     clock = SimulatedClock()
     limiter = RateLimiter(clock, 10)
