@@ -15,7 +15,8 @@ from seiche.stream.backfill.rate_limit import rate_of
 
 TYPE, FORCED, IGNORE_DELETE = "type", "force_append_only", "ignore_delete"
 KEY, SNAPSHOT = "primary_key", "snapshot"
-_KNOWN = (CONNECTOR, TYPE, FORCED, IGNORE_DELETE, KEY, SNAPSHOT)
+COMPACTED = "force_compaction"  # asks for one change of a key in an epoch, which is so whether asked for or not
+_KNOWN = (CONNECTOR, TYPE, FORCED, IGNORE_DELETE, KEY, SNAPSHOT, COMPACTED)
 _SHARED = (RATE_LIMIT, ORDER, SERVERLESS)  # with materialized views
 _BLACKHOLE = "blackhole"
 _APPEND_ONLY, _UPSERT = "append-only", "upsert"
@@ -66,6 +67,7 @@ def read_sink_options(options: Options, *, into_table: bool) -> SinkOptions:
     if type_ not in (_APPEND_ONLY, _UPSERT):
         raise InvalidDefinition(f"type of a sink must be '{_APPEND_ONLY}' or '{_UPSERT}', not '{type_}'")
     forced = _truth(given, FORCED)
+    _truth(given, COMPACTED)
     return SinkOptions(
         type_ == _APPEND_ONLY,
         forced,

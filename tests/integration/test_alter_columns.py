@@ -87,3 +87,33 @@ def test_columns_come_go_and_get_other_names_over_stored_rows(open_database: Ope
     db = open_database()
     assert rows(db, "SELECT number, id, tons FROM ships") == named
     assert rows(db, "SELECT id FROM ships WHERE number = 2") == [("Eve",)]
+
+
+@pytest.mark.long
+def test_structs_get_and_lose_fields_over_stored_rows(open_database: Open) -> None:
+    db = open_database(inline_rows_max=0)  # so that Spark reads the files, and not the driver
+    db.execute("CREATE TABLE ships (id int PRIMARY KEY, hull struct<length int, beam int>, n int)")
+    db.execute("INSERT INTO ships VALUES (1, row(90, 12), 1), (2, NULL, 1)")
+    db.execute("CREATE MATERIALIZED VIEW lengths AS SELECT n, sum((hull).length) AS metres FROM ships GROUP BY n")
+    fold(db, "ships")
+    db.execute("INSERT INTO ships VALUES (3, row(40, NULL), 1)")
+    db.execute("ALTER TABLE ships ALTER COLUMN hull TYPE struct<mast varchar, beam int>")
+    wanted = [(1, False, None, 12), (2, True, None, None), (3, False, None, None)]
+    query = "SELECT id, hull IS NULL, (hull).mast, (hull).beam FROM ships"
+    assert rows(db, query) == wanted
+    assert rows(db, "SELECT id FROM ships WHERE (hull).mast IS NULL AND hull IS NOT NULL") == [(1,), (3,)]
+    db.execute("INSERT INTO ships VALUES (4, row('fore', 5), 1); UPDATE ships SET n = 2 WHERE id = 1")
+    assert rows(db, "SELECT * FROM lengths") == [(1, 40), (2, 90)]
+
+    db.close()
+    db = open_database(inline_rows_max=0)
+    fold(db, "ships")
+    wanted += [(4, False, "fore", 5)]
+    assert rows(db, query) == wanted
+    db.execute("DELETE FROM ships WHERE id = 3")
+    assert rows(db, "SELECT * FROM lengths") == [(1, None), (2, 90)]
+    db.execute("ALTER TABLE ships ALTER COLUMN hull TYPE struct<mast varchar, beam int, decks int[]>")
+    db.execute("UPDATE ships SET hull = row('main', 6, array[1, 2]) WHERE id = 1")
+    fold(db, "ships")
+    assert rows(db, "SELECT id, (hull).decks FROM ships") == [(1, [1, 2]), (2, None), (4, None)]
+    assert rows(db, "SELECT * FROM lengths") == [(1, None), (2, None)]

@@ -105,6 +105,7 @@ def _defined(item: CatalogObject, text: str) -> CatalogObject:
 def test_options_tell_whether_deletes_are_handed_on() -> None:
     plain = read_sink_options((("connector", "blackhole"),), into_table=False)
     assert (plain.append_only, plain.drops_deletes, plain.snapshot) == (False, False, True)
+    assert read_sink_options((("connector", "blackhole"), ("force_compaction", "true")), into_table=False) == plain
     forced = read_sink_options((("type", "append-only"), ("force_append_only", "true")), into_table=True)
     assert forced.drops_deletes
     forced.check(SCHEMAS[SHIPS])
@@ -128,6 +129,7 @@ def test_what_a_plan_depends_on_is_told_for_any_connector() -> None:
         ((("connector", "blackhole"), ("connector", "blackhole")), InvalidDefinition),
         ((("connector", "blackhole"), ("type", "sideways")), InvalidDefinition),
         ((("connector", "blackhole"), ("snapshot", "perhaps")), InvalidDefinition),
+        ((("connector", "blackhole"), ("force_compaction", "perhaps")), InvalidDefinition),
     ],
 )
 def test_options_that_no_sink_has_are_refused(options: tuple[tuple[str, str], ...], error: type[Exception]) -> None:
