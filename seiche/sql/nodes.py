@@ -87,11 +87,9 @@ def _factored(condition: exp.Expr) -> list[exp.Expr]:
     common = [each for each in sides[0] if all(each in side for side in sides[1:])]
     if len(sides) == 1 or not common:
         return [condition]
-    others = [[each.copy() for each in side if each not in common] for side in sides]
-    found = [each.copy() for each in common]
-    if all(others):
-        found.append(_folded(exp.Or, [_folded(exp.And, side) for side in others]))
-    return found
+    others = [[_wrapped(each) for each in side if each not in common] for side in sides]
+    rest = [disjunction([conjunction(side) for side in others])] if all(others) else []
+    return [*(each.copy() for each in common), *rest]
 
 
 def _disjuncts(condition: exp.Expr) -> list[exp.Expr]:
@@ -99,13 +97,8 @@ def _disjuncts(condition: exp.Expr) -> list[exp.Expr]:
     return _disjuncts(inner.left) + _disjuncts(inner.right) if isinstance(inner, exp.Or) else [inner]
 
 
-def _folded(how: type[exp.Connector], parts: list[exp.Expr]) -> exp.Expr:
-    """Conditions put together."""
-    whole = parts[0]
-    for each in parts[1:]:
-        whole = how(this=exp.Paren(this=whole), expression=exp.Paren(this=each))
-        whole.meta[TYPE] = BOOLEAN
-    return whole
+def _wrapped(condition: exp.Expr) -> exp.Expr:
+    return typed(exp.Paren(this=condition.copy()), BOOLEAN)
 
 
 def fallible(node: N) -> N:
