@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seiche.model import VNODES
+from seiche.model import VNODES, RelationSchema
 from seiche.types import Kind, SqlType
 
 TEXTS_MAX = 2_000
@@ -31,6 +31,11 @@ _INTS = (Kind.SMALLINT, Kind.INTEGER, Kind.DATE, Kind.BOOLEAN)
 _LONGS = (Kind.BIGINT, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 _Words = npt.NDArray[np.uint64]
+
+
+def vnodes_of(rows: pa.Table, schema: RelationSchema) -> pa.Array | None:
+    """The vnode of each row of a relation; None where Spark has to tell."""
+    return vnodes([rows[name] for name in schema.key], [schema.column(name).type for name in schema.key])
 
 
 def vnodes(columns: Sequence[pa.ChunkedArray | pa.Array], types: Sequence[SqlType]) -> pa.Array | None:
@@ -134,4 +139,4 @@ def _turned(word: int, bits: int) -> int:
     return ((word << bits) | (word >> (64 - bits))) & _MASK
 
 
-__all__ = ["vnodes"]
+__all__ = ["vnodes", "vnodes_of"]

@@ -12,7 +12,7 @@ from seiche.plan.algebra import Aggregate, ChangeLog, Keyed, Plan, Recompute, Se
 from seiche.plan.choice import Technique, techniques
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
-from seiche.storage.vnodes import vnodes
+from seiche.storage.vnodes import vnodes_of
 from seiche.stream import aggregate, changelog, keyed, near, near_join, recompute, temporal_join, topn, whole
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, joined_sql, with_vnode
 from seiche.stream.runtime import EpochReads, Failures, Runtime
@@ -95,7 +95,7 @@ def _near_rows(plan: Select, schema: RelationSchema, joined: near_join.Joined) -
     rows = near_join.fields_of(plan, joined)
     if rows is None:
         return None
-    numbers = vnodes([rows[name] for name in schema.key], [schema.column(name).type for name in schema.key])
+    numbers = vnodes_of(rows, schema)
     return rows.append_column(VNODE, numbers) if numbers is not None else None
 
 

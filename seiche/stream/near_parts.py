@@ -20,20 +20,8 @@ import pyarrow.compute as pc
 from seiche.model import OP
 from seiche.plan.algebra import Aggregate, Field, Function, Select
 from seiche.stream.near_join import joined_row
-from seiche.stream.near_values import Beyond, shown
-from seiche.types import BIGINT, Kind, SqlType
-
-_KEYS = (
-    Kind.SMALLINT,
-    Kind.INTEGER,
-    Kind.BIGINT,
-    Kind.NUMERIC,
-    Kind.BOOLEAN,
-    Kind.VARCHAR,
-    Kind.DATE,
-    Kind.TIMESTAMP,
-    Kind.TIMESTAMPTZ,
-)
+from seiche.stream.near_values import ALIKE, Beyond, shown
+from seiche.types import BIGINT, SqlType
 
 
 def parts(aggregate: Aggregate, source: Select, rows: pa.Table) -> pa.Table | None:
@@ -65,7 +53,7 @@ def _arguments(aggregate: Aggregate) -> list[Field]:
 
 def _are_exact(aggregate: Aggregate) -> bool:
     """Whether groups are told apart by the bits of their keys, and sums are of exact numbers."""
-    if any(field.type.kind not in _KEYS for field in aggregate.keys):
+    if any(field.type.kind not in ALIKE for field in aggregate.keys):
         return False
     summed = (call.argument for call in aggregate.calls if call.function is Function.SUM)
     return not any(field is not None and field.type.is_float for field in summed)

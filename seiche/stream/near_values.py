@@ -38,6 +38,19 @@ _INTEGER_TYPES = {
 }
 _TIMESTAMP = pa.timestamp("us")
 
+# Kinds whose values Arrow tells apart and sorts as Spark does.
+ALIKE = (
+    Kind.SMALLINT,
+    Kind.INTEGER,
+    Kind.BIGINT,
+    Kind.NUMERIC,
+    Kind.BOOLEAN,
+    Kind.VARCHAR,
+    Kind.DATE,
+    Kind.TIMESTAMP,
+    Kind.TIMESTAMPTZ,
+)
+
 _KINDS = frozenset(
     (
         Kind.SMALLINT,
@@ -365,4 +378,4 @@ def _beginning(values: Values, start: int | None, length: int | None) -> Values:
     return pc.utf8_slice_codeunits(values, 0, length)
 
 
-__all__ = ["Beyond", "Row", "fulfilled", "shown"]
+__all__ = ["ALIKE", "Beyond", "Row", "fulfilled", "shown"]

@@ -19,23 +19,12 @@ from seiche.model import OP, VNODE, RelationSchema
 from seiche.plan.algebra import TopN
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes, local_frame, normalised, spark_ddl, vnode_sql
-from seiche.storage.vnodes import vnodes
+from seiche.storage.vnodes import vnodes_of
 from seiche.stream import near_join
 from seiche.stream.linear import changes_sql, exact_sql, with_vnode
+from seiche.stream.near_values import ALIKE
 from seiche.stream.runtime import EpochReads, Runtime
-from seiche.types import Kind, SqlType
-
-_SORTED = (
-    Kind.SMALLINT,
-    Kind.INTEGER,
-    Kind.BIGINT,
-    Kind.NUMERIC,
-    Kind.BOOLEAN,
-    Kind.VARCHAR,
-    Kind.DATE,
-    Kind.TIMESTAMP,
-    Kind.TIMESTAMPTZ,
-)
+from seiche.types import SqlType
 
 
 def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool) -> Changes | None:
@@ -126,9 +115,9 @@ def _ordered(
     rows: pa.Table, plan: TopN, schema: RelationSchema, runtime: Runtime, reads: EpochReads
 ) -> pa.Table | None:
     """Candidates in order, with their vnodes; None where they are more than the driver may hold."""
-    order = [*((each.name, each.descending, each.nulls_first) for each in plan.order)]
+    order = [(each.name, each.descending, each.nulls_first) for each in plan.order]
     order += [(name, False, True) for name in plan.key]
-    numbers = vnodes([rows[name] for name in schema.key], [schema.column(name).type for name in schema.key])
+    numbers = vnodes_of(rows, schema)
     if numbers is not None and all(_sorts_alike(schema.column(name).type) for name, _, _ in order):
         return _sorted(rows.append_column(VNODE, numbers), order)
     types = f"{spark_ddl(schema, ())}, `_was` boolean, `_is` boolean"
@@ -141,7 +130,7 @@ def _ordered(
 
 def _sorts_alike(type_: SqlType) -> bool:
     """Whether Arrow sorts values as Spark does."""
-    return type_.kind in _SORTED and not type_.padded
+    return type_.kind in ALIKE and not type_.padded
 
 
 def _sorted(rows: pa.Table, order: list[tuple[str, bool, bool]]) -> pa.Table:
