@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from seiche.catalog.catalog import Catalog, quoted
+from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.errors import FeatureNotSupported, InvalidDefinition, InvariantError, UndefinedColumn, nearest
 from seiche.model import Epoch, RelationId
@@ -17,6 +17,7 @@ from seiche.session.shapes import seen, shapes_of
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundExpression, Settings, bind_expression
 from seiche.sql.parse import parse
+from seiche.sql.statements import quote_name
 from seiche.storage.indexes import Index
 
 INDEXED_KINDS = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW)
@@ -78,12 +79,17 @@ def default_name(statement: ast.CreateIndex, schema: str, catalog: Catalog) -> s
 
 def definition_of(statement: ast.CreateIndex, name: str, source: CatalogObject) -> str:
     """The statement that makes the index, with the names that it and its relation have now."""
-    columns = ", ".join(column_text(each) for each in statement.columns)
-    text = f"CREATE INDEX {quoted(name)} ON {quoted(source.schema)}.{quoted(source.name)} ({columns})"
+    relation = f"{quote_name(source.schema)}.{quote_name(source.name)}"
+    return f"CREATE INDEX {quote_name(name)} ON {relation}{columns_text(statement, ' ')}"
+
+
+def columns_text(statement: ast.CreateIndex, space: str) -> str:
+    """What stands behind the relation of an index, with `space` before each parenthesis."""
+    text = f"{space}({', '.join(map(_column_text, statement.columns))})"
     if statement.include:
-        text += f" INCLUDE ({', '.join(quoted(each) for each in statement.include)})"
+        text += f" INCLUDE{space}({', '.join(map(quote_name, statement.include))})"
     if statement.distributed_by:
-        text += f" DISTRIBUTED BY ({', '.join(each.text for each in statement.distributed_by)})"
+        text += f" DISTRIBUTED BY{space}({', '.join(each.text for each in statement.distributed_by)})"
     return text
 
 
@@ -108,11 +114,11 @@ def _statement(index: CatalogObject) -> ast.CreateIndex:
     return parsed.statement
 
 
-def column_text(column: ast.IndexColumn) -> str:
+def _column_text(column: ast.IndexColumn) -> str:
     """A column of an index, or an expression, with its order."""
     plain = _plain_name(column.expression)
     written = column.expression.text if isinstance(column.expression.tree, exp.Paren) else f"({column.expression.text})"
-    text = quoted(plain) if plain is not None else written
+    text = quote_name(plain) if plain is not None else written
     text += " DESC" if column.descending else ""
     if column.nulls_first is not None:
         text += f" NULLS {'FIRST' if column.nulls_first else 'LAST'}"

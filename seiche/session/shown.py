@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from seiche.catalog.objects import DEFAULT_SCHEMA, CatalogObject, ObjectKind
 from seiche.errors import SeicheError
-from seiche.session.indexes import column_text
+from seiche.session.indexes import columns_text
 from seiche.session.table_text import create_table_text, options_text
 from seiche.sql import statements as ast
 from seiche.sql.dialect import CHANGE_LOG
@@ -45,12 +45,7 @@ def _index(item: CatalogObject) -> str:
     assert isinstance(statement, ast.CreateIndex)
     parts = statement.table.parts
     relation = ".".join(quote_name(part) for part in (parts[-1:] if item.schema == DEFAULT_SCHEMA else parts))
-    text = f"CREATE INDEX {quote_name(item.name)} ON {relation}({', '.join(map(column_text, statement.columns))})"
-    if statement.include:
-        text += f" INCLUDE({', '.join(quote_name(each) for each in statement.include)})"
-    if statement.distributed_by:
-        text += f" DISTRIBUTED BY({', '.join(each.text for each in statement.distributed_by)})"
-    return text
+    return f"CREATE INDEX {quote_name(item.name)} ON {relation}{columns_text(statement, '')}"
 
 
 @lru_cache(_REMEMBERED)
