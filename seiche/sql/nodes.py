@@ -83,7 +83,7 @@ def factored(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def _factored(condition: exp.Expr) -> list[exp.Expr]:
-    sides = [conjuncts(each) for each in _disjuncts(condition)]
+    sides = [conjuncts(each) for each in disjuncts(condition)]
     common = [each for each in sides[0] if all(each in side for side in sides[1:])]
     if len(sides) == 1 or not common:
         return [condition]
@@ -92,9 +92,9 @@ def _factored(condition: exp.Expr) -> list[exp.Expr]:
     return [*(each.copy() for each in common), *rest]
 
 
-def _disjuncts(condition: exp.Expr) -> list[exp.Expr]:
+def disjuncts(condition: exp.Expr) -> list[exp.Expr]:
     inner = condition.unnest()
-    return _disjuncts(inner.left) + _disjuncts(inner.right) if isinstance(inner, exp.Or) else [inner]
+    return disjuncts(inner.left) + disjuncts(inner.right) if isinstance(inner, exp.Or) else [inner]
 
 
 def _wrapped(condition: exp.Expr) -> exp.Expr:
@@ -197,13 +197,30 @@ def disjunction(nodes: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def _joined(kind: type[exp.Binary], nodes: Sequence[exp.Expr], empty: bool) -> exp.Expr:
-    if not nodes:
+    """The operands in one chain: Spark's parser reads what stands in parentheses once more for each level of them."""
+    operands = [operand for node in nodes for operand in _operands(kind, node)]
+    if not operands:
         return boolean(empty)
-    wrapped = [typed(exp.Paren(this=n), BOOLEAN) if isinstance(n, exp.Connector) else n for n in nodes]
-    result = wrapped[0]
-    for node in wrapped[1:]:
-        result = typed(kind(this=result, expression=node), BOOLEAN)
+    result = operands[0]
+    for operand in operands[1:]:
+        result = typed(kind(this=result, expression=operand), BOOLEAN)
     return result
+
+
+def _operands(kind: type[exp.Binary], node: exp.Expr) -> list[exp.Expr]:
+    """What a chain of this kind is made of, in order; one of the other kind stands in parentheses."""
+    found: list[exp.Expr] = []
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        bare = each.unnest()
+        if isinstance(bare, kind):
+            waiting += [bare.expression, bare.this]
+        elif isinstance(each, exp.Connector):
+            found.append(typed(exp.Paren(this=each), BOOLEAN))
+        else:
+            found.append(each)
+    return found
 
 
 def case(type_: SqlType, branches: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None = None) -> exp.Expr:

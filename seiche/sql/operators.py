@@ -136,7 +136,16 @@ def _checked(symbol: str, type_: SqlType, left: exp.Expr, right: exp.Expr, setti
     """Spark's own operator, raising or giving NULL."""
     if settings.strict:
         return binary(_KINDS[symbol], type_, left, right)
+    if symbol == "%" and _is_nonzero(right):  # nothing else makes it fail
+        return call(type_, _TRIES[symbol], left, right)
     return attempt(type_, _TRIES[symbol], left, right)
+
+
+def _is_nonzero(node: exp.Expr) -> bool:
+    """Whether it is a number that was written down, and not zero."""
+    while isinstance(node, exp.Cast | exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Literal) and not node.is_string and float(node.name) != 0
 
 
 def _integers(symbol: str, left: exp.Expr, right: exp.Expr, type_: SqlType, settings: Settings) -> exp.Expr:

@@ -38,6 +38,7 @@ from seiche.plan.algebra import (
     make_select,
 )
 from seiche.sql.failures import failure_of
+from seiche.sql.nodes import disjunction, disjuncts
 from seiche.storage.changes import vnode_sql
 from seiche.stream import closing, near_join, temporal
 from seiche.stream.joined_row import flat, flat_name, inputs_of, needed
@@ -217,7 +218,7 @@ def joined_sql(plan: Select, joined: near_join.Joined, reads: EpochReads, *, cou
     failed = [
         term
         for index, child in enumerate(plan.inputs)
-        if counting and (start := changes_sql(child, reads, broadcast=True)) is not None
+        if counting and _failures(plan, index) and (start := changes_sql(child, reads, broadcast=True)) is not None
         for term in _failed_conditions(plan, index, start)
     ]
     if rows.num_rows == 0 and not failed:
@@ -309,20 +310,29 @@ def _shown(plan: Select, rows: str, *, counting: bool) -> str:
     items.append(f"`{OP}`")
     if counting:
         failures = [failure for item in plan.items if (failure := failure_of(item.expr)) is not None]
-        failed = " OR ".join(f"({flat(each)})" for each in failures) or "false"
-        items.append(f"if({failed}, 1, 0) AS `{FAILED}`")
+        items.append(f"if({flat(_any(failures))}, 1, 0) AS `{FAILED}`")
     return f"SELECT {', '.join(items)} FROM ({rows})"
+
+
+def _any(failures: list[exp.Expr]) -> exp.Expr:
+    """Items are often made of the same parts, which fail together: each is asked once."""
+    return disjunction(list(dict.fromkeys(each for failure in failures for each in disjuncts(failure))))
+
+
+def _failures(plan: Select, index: int) -> list[exp.Expr]:
+    """When conditions on an input alone fail."""
+    own = [each for each in plan.conjuncts if inputs_of(each) == {index}]
+    return [failure for each in own if (failure := failure_of(each)) is not None]
 
 
 def _failed_conditions(plan: Select, index: int, start: str) -> list[str]:
     """A row with `_op` = 0 for each changed row of an input on which one of its own conditions failed."""
-    own = [each for each in plan.conjuncts if inputs_of(each) == {index}]
-    failures = [failure for each in own if (failure := failure_of(each)) is not None]
+    failures = _failures(plan, index)
     if not failures:
         return []
     nothing = [f"cast(null as {item.field.type.spark}) AS `{item.field.name}`" for item in plan.items]
     columns = ", ".join([*nothing, f"cast(0 as tinyint) AS `{OP}`", f"1 AS `{FAILED}`"])
-    failed = " OR ".join(f"({flat(each)})" for each in failures)
+    failed = flat(_any(failures))
     return [f"SELECT {columns} FROM ({_leaf(index, start, needed(plan)[index])}) WHERE `{OP}` > 0 AND ({failed})"]
 
 

@@ -193,10 +193,29 @@ def failure(text: str) -> str | None:
 
 
 @pytest.mark.parametrize(
-    "text", ["i", "t || 'x'", "n + 1", "i > 5", "day + 1", "lower(t)", "d * 2", "n::text", "i::bigint"]
+    "text",
+    [
+        "i",
+        "t || 'x'",
+        "n + 1",
+        "i > 5",
+        "day + 1",
+        "lower(t)",
+        "d * 2",
+        "n::text",
+        "i::bigint",
+        "i % 7",
+        "b % -7",
+        "n % 2",
+    ],
 )
 def test_expression_that_cannot_fail_has_no_failure(text: str) -> None:
     assert failure(text) is None
+
+
+@pytest.mark.parametrize("text", ["i % 0", "i % i", "b % (7 - 7)", "n % 0.0", "i % null"])
+def test_a_remainder_may_fail_unless_it_is_by_a_number_that_is_not_zero(text: str) -> None:
+    assert failure(text) is not None
 
 
 def test_failure_is_null_where_the_operands_are_not() -> None:
