@@ -20,6 +20,7 @@ from seiche.sql.change_log import refuse_change_log
 from seiche.sql.invocations import NOW, PROCTIME
 from seiche.sql.limited import limited_sources
 from seiche.sql.membership import null_aware
+from seiche.sql.nodes import unnamed_subqueries
 from seiche.sql.ties import without_ties
 from seiche.storage.relation import RelationReader
 from seiche.storage.versions import Versions
@@ -79,7 +80,7 @@ def render(query: exp.Expr, view_of: Callable[[str], str], now_ms: int | None = 
         return node
 
     refuse_change_log(query)
-    return without_ties(null_aware(query.copy())).transform(place, copy=False).sql("spark")
+    return unnamed_subqueries(without_ties(null_aware(query.copy()))).transform(place, copy=False).sql("spark")
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:

@@ -259,6 +259,24 @@ def once(node: exp.Expr, type_: SqlType, make: Callable[[exp.Expr], exp.Expr], *
     return made
 
 
+def unnamed_subqueries(query: exp.Expr) -> exp.Expr:
+    """The query, changed in place, with each node of `once` written out that a subquery is a part of.
+
+    Spark takes none in a function with a lambda, and evaluates equal ones once anyway.
+    """
+    named = [node for node in query.find_all(exp.Anonymous) if node.meta.get(ONCE) and node.find(exp.Query)]
+    for node in reversed(named):  # the inner ones first
+        listed, function = node.expressions[0].expressions
+        (meant,), name, body = listed.expressions, function.expressions[0].name, function.this
+        for column in [c for c in body.find_all(exp.Column) if c.name == name and not c.table]:
+            if column is body:
+                body = meant.copy()
+            else:
+                column.replace(meant.copy())
+        node.replace(body)
+    return query
+
+
 def lambda_(body: exp.Expr, *names: str) -> exp.Lambda:
     return exp.Lambda(this=body, expressions=[exp.to_identifier(name) for name in names])
 
