@@ -10,7 +10,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidDefinition, SyntaxError_, UndefinedColumn, UndefinedTable
+from seiche.errors import (
+    FeatureNotSupported,
+    InvalidDefinition,
+    SeicheError,
+    SyntaxError_,
+    UndefinedColumn,
+    UndefinedTable,
+)
 from seiche.sql import tables
 from seiche.sql.asof import asof_join
 from seiche.sql.binder import Clause
@@ -32,7 +39,7 @@ from seiche.sql.change_log import bind_change_log, logged_relation
 from seiche.sql.functions import is_function
 from seiche.sql.gap_fill import gap_fill_query
 from seiche.sql.kept_fields import column_node
-from seiche.sql.nodes import boolean, conjunction, equal, type_of, typed
+from seiche.sql.nodes import boolean, conjunction, equal, place_of, type_of, typed
 from seiche.sql.operators import comparable
 from seiche.sql.scopes import Entry, RangeVariable, Scope
 from seiche.sql.series import refuse_endless
@@ -199,7 +206,12 @@ def _relation(
         _is_as_of_now(node, expanded=True)
         return _common_table(binding, node, tables_[node.name], alias, scope)
     parts = tuple(part.name for part in node.parts)
-    relation = binding.names.relation(parts)
+    try:
+        relation = binding.names.relation(parts)
+    except SeicheError as error:
+        if not binding.expanding:  # else it is named in the text of a view
+            error.position = place_of(node)
+        raise
     if relation.id is not None and not binding.expanding:
         binding.usage.references.append((relation.id, node))
     name = alias.name if alias is not None and alias.name else node.name

@@ -183,10 +183,10 @@ def session() -> Session:
     return harbour_session()
 
 
-def shown(session: Session, statement: str) -> str:
+def shown(session: Session, statement: str, before: str = "") -> str:
     """The error of a statement as a client shows it."""
     with pytest.raises(UserError) as caught:
-        session.execute(statement)
+        session.execute(before + statement)
     error = caught.value
     lines = [f"-- {statement}", f"ERROR {error.sqlstate} {error.code}: {error.message}"]
     if error.detail:
@@ -194,7 +194,8 @@ def shown(session: Session, statement: str) -> str:
     if error.hint:
         lines.append(f"HINT: {error.hint}")
     if error.position is not None:
-        lines.append(f"AT: {error.position} ({statement[error.position - 1 :][:12]})")
+        position = error.position - len(before)
+        lines.append(f"AT: {position} ({statement[position - 1 :][:12]})")
     return "\n".join(lines)
 
 
@@ -209,7 +210,7 @@ def test_explain_refuses_a_view_exactly_as_create_does_but_for_a_name_that_is_ta
     wanted = {each: text for each, text in refused.items() if "already exists" not in text}
     assert wanted
     for statement, text in wanted.items():
-        assert shown(session, f"EXPLAIN {statement}").partition("\n")[2] == text, statement
+        assert shown(session, statement, before="EXPLAIN ").partition("\n")[2] == text, statement
 
 
 def test_no_recorded_errors_are_left_over() -> None:
