@@ -102,6 +102,7 @@ class GroupState:
     inexact: tuple[str, ...]  # columns that must be zero for the state to be trusted
     prepared: tuple[Columns, ...]  # columns that `<row>` frames need beside the input's, step by step
     words: Columns  # sums of groups that are no state themselves
+    whole_words: Columns  # the same where no row leaves
     combined: tuple[Columns, ...]  # the state columns made of them, step by step
 
     @property
@@ -145,7 +146,9 @@ def group_state(aggregate: Aggregate) -> GroupState:
                 made = floats[name] = float_sum(name, call.argument.type.spark, decimal)
                 signed = f"if(`{OP}` > 0, {made.exact}, -{made.exact})"
                 sums[decimal] = SumColumn(decimal, FLOAT_AS_DECIMAL, signed, may_overflow=True, combined=True)
-                sums[unfit] = SumColumn(unfit, BIGINT, f"if({made.fits}, 0, `{OP}`)")
+                sums[unfit] = SumColumn(
+                    unfit, BIGINT, f"if({made.fits}, 0, `{OP}`)", plain=f"count_if(NOT {made.fits})"
+                )
                 inexact.append(unfit)
                 result = f"if(`{present}` = 0, null, cast(`{decimal}` as {call.field.type.spark}))"
                 natives[f"_native_{name}"] = f"try_sum({value})"
@@ -158,7 +161,8 @@ def group_state(aggregate: Aggregate) -> GroupState:
                 wide = f"cast({value} as {type_.spark})"
                 signed = f"if(`{OP}` > 0, {wide}, -{wide})"
                 if call.argument.type.kind is Kind.BIGINT and type_.kind is Kind.NUMERIC:
-                    sums[total] = SumColumn(total, type_, signed, total=bigint_sum(value))
+                    whole = bigint_sum(value, whole=True)
+                    sums[total] = SumColumn(total, type_, signed, total=bigint_sum(value), plain=whole)
                 else:
                     sums[total] = SumColumn(total, type_, signed, may_overflow=type_.kind is Kind.NUMERIC)
                 result = f"if(`{present}` = 0, null, `{total}`)"
@@ -186,6 +190,7 @@ def group_state(aggregate: Aggregate) -> GroupState:
         tuple(inexact),
         _side_by_side(each.prepared for each in found),
         {word: value for each in found for word, value in each.words.items()},
+        {word: value for each in found for word, value in each.whole.items()},
         _side_by_side(each.combined for each in found),
     )
 

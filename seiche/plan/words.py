@@ -36,15 +36,17 @@ class FloatSum:
     exact: str  # a prepared row's value as decimal(38, 20); NULL where it has none
     fits: str  # whether that is the value, neither more nor less
     words: Columns  # the sums of a group of prepared rows
+    whole: Columns  # the same where no row leaves
     combined: tuple[
         Columns, ...
     ]  # columns beside these, step by step; the last is the sum, NULL where it has outgrown it
     shown: str  # then the sum as a float, where there is one
 
 
-def bigint_sum(value: str) -> str:
-    """The sum of a bigint column as decimal(38, 0); 0 for no values."""
-    high, low = _summed(f"shiftright({value}, 32)"), _summed(f"({value} & {_LOW_BITS})")
+def bigint_sum(value: str, *, whole: bool = False) -> str:
+    """The sum of a bigint column as decimal(38, 0); 0 for no values. With `whole` no row leaves."""
+    sum_of = _added if whole else _summed
+    high, low = sum_of(f"shiftright({value}, 32)"), sum_of(f"({value} & {_LOW_BITS})")
     return f"cast(cast({high} as decimal(19,0)) * {_SPLIT} + {low} as decimal(38,0))"
 
 
@@ -56,10 +58,10 @@ def float_sum(name: str, type_: str, total: str) -> FloatSum:
     fraction = f"({slow} % 1BD) * {_TEN_DIGITS}"
     rest = f"(({fraction}) % 1BD) * {_TEN_DIGITS}"
     words = {
-        f"_w0_{name}": _summed(f"shiftright(cast({slow} as bigint), 32)"),
-        f"_w1_{name}": _summed(f"coalesce({quick} div 1000000L, cast({slow} as bigint) & {_LOW_BITS})"),
-        f"_w2_{name}": _summed(f"coalesce({quick} % 1000000L * 10000L, cast({fraction} as bigint))"),
-        f"_w3_{name}": _summed(f"cast({rest} as bigint)"),
+        f"_w0_{name}": f"shiftright(cast({slow} as bigint), 32)",
+        f"_w1_{name}": f"coalesce({quick} div 1000000L, cast({slow} as bigint) & {_LOW_BITS})",
+        f"_w2_{name}": f"coalesce({quick} % 1000000L * 10000L, cast({fraction} as bigint))",
+        f"_w3_{name}": f"cast({rest} as bigint)",
     }
     high, low, first, second = (f"`{word}`" for word in words)
     no_more = f"{high} = 0 AND {second} = 0 AND {first} % 10000L = 0"
@@ -78,7 +80,8 @@ def float_sum(name: str, type_: str, total: str) -> FloatSum:
         ),
         exact=f"coalesce(cast({quick} * 0.000001BD as decimal(38,20)), {slow})",
         fits=f"({quick} is not null or cast({slow} as {type_}) <=> {value})",
-        words=words,
+        words={word: _summed(value) for word, value in words.items()},
+        whole={word: _added(value) for word, value in words.items()},
         combined=(
             {f"_k_{name}": f"if({no_more} AND {small}, {low} * 1000000L + {first} div 10000L, null)"},
             {total: summed},
@@ -97,3 +100,8 @@ def with_columns(rows: str, steps: Iterable[Columns]) -> str:
 def _summed(word: str) -> str:
     """The sum of a word over the rows that come, less those that leave; 0 for no values."""
     return f"coalesce(sum({word} * `{OP}`), 0)"
+
+
+def _added(word: str) -> str:
+    """The sum of a word over rows none of which leaves. Spark would multiply each by one, and look for an overflow."""
+    return f"coalesce(sum({word}), 0)"

@@ -287,7 +287,8 @@ class _Groups:
         """The sums of a group, and the words of those that are put together afterwards."""
         direct = [each for each in self.state.sums if not each.combined]
         columns = {each.name: each.whole if whole else each.partial for each in direct}
-        return [f"{value} AS `{name}`" for name, value in {**columns, **self.state.words}.items()]
+        words = self.state.whole_words if whole else self.state.words
+        return [f"{value} AS `{name}`" for name, value in {**columns, **words}.items()]
 
     def evaluate_items(self, runtime: Runtime, states: pa.Table) -> pa.Table:
         """The items of groups whose keys and state are given, in the same order."""

@@ -72,6 +72,10 @@ def test_executors_sum_words_to_what_decimals_sum_to(db: seiche.Engine) -> None:
     assert found["grown"] == (None, 0, None)
     small = f"SELECT x, {made.exact} AS exact FROM {prepared} WHERE k < '3'"
     assert all(Decimal(repr(row["x"])) == row["exact"] for row in db.spark.sql(small).collect())
+    both = [*made.words.values(), *made.whole.values()]
+    listed = ", ".join(f"{value} AS w{at}" for at, value in enumerate(both))
+    for row in db.spark.sql(f"SELECT {listed} FROM {prepared} WHERE _op = 1 GROUP BY k").collect():
+        assert row[: len(both) // 2] == row[len(both) // 2 :], "rows none of which leaves add up to the same"
 
 
 def test_executors_sum_bigints_to_what_integers_sum_to(db: seiche.Engine) -> None:
@@ -82,6 +86,7 @@ def test_executors_sum_bigints_to_what_integers_sum_to(db: seiche.Engine) -> Non
     frame = db.spark.createDataFrame([*rows, (None, 1)], "x bigint, _op tinyint")
     assert frame.selectExpr(f"{bigint_sum('x')} AS s").first()["s"] == sum(value * op for value, op in rows)
     assert frame.filter("x IS NULL").selectExpr(f"{bigint_sum('x')} AS s").first()["s"] == 0
+    assert frame.selectExpr(f"{bigint_sum('x', whole=True)} AS s").first()["s"] == sum(values)
 
 
 def test_a_view_built_from_many_rows_goes_on_from_the_same_sums(open_database: Open) -> None:
