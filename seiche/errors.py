@@ -17,7 +17,7 @@
     │   ├── InsufficientPrivilege 42501      ├── CardinalityViolation  21000
     │   ├── StatementTooComplex   54001      ├── ObjectNotReady        55000
     │   ├── UniqueViolation       23505      └── QueryCanceled         57014
-    │   ├── StringTooLong         22001
+    │   ├── StringTooLong         22001      ├── DatetimeOutOfRange    22008
     │   ├── DataException         22000      ├── TransactionState      25P01, 25P02, 25001
     │   ├── SerializationFailure  40001      ├── UndefinedCursor       34000
     │   ├── BadCopyFormat         22P04      ├── UndefinedStatement    26000
@@ -177,6 +177,11 @@ class NumericOutOfRange(UserError):
     code = "numeric_value_out_of_range"
     sqlstate = "22003"
     usual_detail = "Numeric out of range of its type."
+
+
+class DatetimeOutOfRange(UserError):
+    code = "datetime_field_overflow"
+    sqlstate = "22008"
 
 
 class InvalidText(UserError):

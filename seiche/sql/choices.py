@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from seiche.errors import InvalidText, NumericOutOfRange
 from seiche.sql import operators
 from seiche.sql.binder import Binder
 from seiche.sql.casts import common_type, convert, settle
-from seiche.sql.nodes import call, case, is_unknown, null, type_of, typed
+from seiche.sql.nodes import call, case, is_unknown, null, raising, type_of, typed
 from seiche.types import NULL
 
 
@@ -24,12 +25,26 @@ def case_of(binder: Binder, node: exp.Case) -> exp.Expr:
             conditions.append(
                 operators.compare(exp.EQ, binder.bind(operand), binder.bind(branch.this), binder.settings)
             )
-        values.append(binder.bind(branch.args["true"]))
+        values.append(_branch(binder, branch.args["true"]))
     default = node.args.get("default")
-    last = binder.bind(default) if default is not None else typed(exp.Null(), NULL)
+    last = _branch(binder, default) if default is not None else typed(exp.Null(), NULL)
     *converted, last = unified(binder, [*values, last], "CASE")
     branches = list(zip(conditions, converted, strict=True))
     return case(type_of(last), branches, last if default is not None else None)
+
+
+def _branch(binder: Binder, node: exp.Expr) -> exp.Expr:
+    """A branch that perhaps no row takes: in a query, a cast of a literal that is no value of the type fails only
+    where it is taken."""
+    try:
+        return binder.bind(node)
+    except (InvalidText, NumericOutOfRange) as error:
+        cast = node.unnest()
+        if not (binder.settings.strict and isinstance(cast, exp.Cast) and isinstance(cast.this, exp.Literal)):
+            raise
+        untold = cast.copy()
+        untold.set("this", exp.Null())
+        return raising(error.message, type_of(binder.bind(untold)))
 
 
 def unified(binder: Binder, nodes: Sequence[exp.Expr], what: str) -> list[exp.Expr]:
@@ -38,7 +53,8 @@ def unified(binder: Binder, nodes: Sequence[exp.Expr], what: str) -> list[exp.Ex
 
 
 def coalesce(binder: Binder, arguments: Sequence[exp.Expr]) -> exp.Expr:
-    nodes = unified(binder, [binder.bind(a) for a in arguments], "COALESCE")
+    first, *others = arguments
+    nodes = unified(binder, [binder.bind(first), *(_branch(binder, each) for each in others)], "COALESCE")
     return typed(exp.Coalesce(this=nodes[0], expressions=nodes[1:]), type_of(nodes[0]))
 
 

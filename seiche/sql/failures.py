@@ -13,6 +13,7 @@ from sqlglot import exp
 from seiche.errors import (
     CardinalityViolation,
     DataException,
+    DatetimeOutOfRange,
     DiskFull,
     DivisionByZero,
     EngineStopped,
@@ -221,6 +222,18 @@ def translate_spark_error(error: BaseException) -> SeicheError:
             return NotNullViolation(_sentence(message).rstrip("."))
         case "USER_RAISED_EXCEPTION" if "value too long for type" in message:
             return StringTooLong(_sentence(message).rstrip("."))
+        case "USER_RAISED_EXCEPTION" if "invalid input syntax for type" in message:
+            return InvalidText(_sentence(message).rstrip("."))
+        case "USER_RAISED_EXCEPTION" if "field value out of range" in message or "date out of range" in message:
+            told, _, reason = _sentence(message).partition(". ")
+            return DatetimeOutOfRange(told, detail=reason or None)
+        case "USER_RAISED_EXCEPTION" if "out of range" in message:
+            return NumericOutOfRange(_sentence(message).rstrip("."))
+        case "USER_RAISED_EXCEPTION" if "division by zero" in message:
+            return DivisionByZero("division by zero")
+        case "USER_RAISED_EXCEPTION" if "cannot cast jsonb" in message:
+            told, _, reason = _sentence(message).partition(". ")
+            return InvalidParameter(told, detail=reason or None)
         case "USER_RAISED_EXCEPTION":
             return InvalidParameter(_sentence(message).rstrip("."))
         case "INVALID_ARRAY_INDEX" | "INVALID_PARAMETER_VALUE" | "INVALID_REGEXP_REPLACE" | "INVALID_UTF8_STRING":

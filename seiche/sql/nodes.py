@@ -232,10 +232,14 @@ def guarded(value: exp.Expr, bad: exp.Expr, message: str | exp.Expr, settings: S
     """The value, except where `bad` holds: there the strict form raises `message`, the tolerant one is NULL."""
     type_ = type_of(value)
     if settings.strict:
-        told = text(message) if isinstance(message, str) else message
-        raised = typed(exp.Anonymous(this="raise_error", expressions=[told]), type_)
-        return case(type_, [(bad, spark_cast(raised, type_))], value)
+        return case(type_, [(bad, raising(message, type_))], value)
     return fallible(case(type_, [(negation(bad), value)]))
+
+
+def raising(message: str | exp.Expr, type_: SqlType) -> exp.Expr:
+    """Of the given type, but an error wherever it is evaluated."""
+    told = text(message) if isinstance(message, str) else message
+    return spark_cast(typed(exp.Anonymous(this="raise_error", expressions=[told]), type_), type_)
 
 
 def let(name: str, node: exp.Expr, type_: SqlType, body: exp.Expr) -> exp.Expr:

@@ -322,6 +322,7 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
         "for SELECT DISTINCT, ORDER BY expressions must appear",
     ),
     ("SELECT 'x'::integer", InvalidText, 'invalid input syntax for type integer: "x"'),
+    ("SELECT coalesce('x'::integer, 1)", InvalidText, 'invalid input syntax for type integer: "x"'),
     ("SELECT * FROM ships WHERE arrived > 'soon'", InvalidText, 'invalid input syntax for type timestamp: "soon"'),
     ("SELECT '40000'::smallint", NumericOutOfRange, 'value "40000" is out of range for type smallint'),
     ("SELECT (SELECT id, name FROM ships)", SyntaxError_, "subquery must return only one column"),

@@ -9,6 +9,7 @@ import sqlglot
 
 from seiche.errors import (
     CardinalityViolation,
+    DatetimeOutOfRange,
     DivisionByZero,
     InvalidText,
     InvariantError,
@@ -262,6 +263,21 @@ def test_branch_not_taken_does_not_fail() -> None:
             "[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row returned",
             CardinalityViolation,
             "more than one row returned by a subquery",
+        ),
+        (
+            "[USER_RAISED_EXCEPTION] value out of range: underflow SQLSTATE: P0001",
+            NumericOutOfRange,
+            "value out of range: underflow",
+        ),
+        (
+            '[USER_RAISED_EXCEPTION] invalid input syntax for type integer: "quay" SQLSTATE: P0001',
+            InvalidText,
+            'invalid input syntax for type integer: "quay"',
+        ),
+        (
+            "[USER_RAISED_EXCEPTION] date field value out of range: 0-1-1. It is no date. SQLSTATE: P0001",
+            DatetimeOutOfRange,
+            "date field value out of range: 0-1-1",
         ),
         ("something else", InvariantError, "unexpected RuntimeError"),
     ],
