@@ -37,6 +37,8 @@ from seiche.sql.nodes import (
     negation,
     not_null,
     null,
+    once,
+    raising,
     spark_cast,
     text,
     transform,
@@ -335,7 +337,7 @@ def _struct(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings
 def _number(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings) -> exp.Expr:
     if target.kind is Kind.NUMERIC:
         if source.is_float:
-            return checked_cast(node, target, settings)
+            return once(node, target, lambda number: _decimal(number, source, target, settings))
         narrow = as_numeric(source)
         fits = narrow.precision - narrow.scale <= target.precision - target.scale and narrow.scale <= target.scale
         if not fits and settings.strict and isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
@@ -352,6 +354,17 @@ def _number(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings
     return (
         spark_cast(node, target) if _RANK[source.kind] <= _RANK[target.kind] else checked_cast(node, target, settings)
     )
+
+
+def _decimal(node: exp.Expr, source: SqlType, target: SqlType, settings: Settings) -> exp.Expr:
+    """A floating-point number as numeric. Of NaN, which compares greater than all, and of infinity Spark would make
+    NULL, without an error."""
+    if not settings.strict:
+        return checked_cast(node, target, settings)
+    infinity = spark_cast(exp.Literal.string("Infinity"), source)
+    odd = comparison(exp.GTE, call(source, "abs", node.copy()), infinity)
+    message = "numeric out of range: NaN and infinity have no decimal form"
+    return case(target, [(odd, raising(message, target))], spark_cast(node, target))
 
 
 def micros_of(node: exp.Expr) -> exp.Expr:

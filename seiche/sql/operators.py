@@ -36,6 +36,7 @@ from seiche.sql.nodes import (
     typed,
 )
 from seiche.sql.order_keys import order_key
+from seiche.sql.powers import double_power
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -282,7 +283,8 @@ def power(left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr:
     exact = Kind.NUMERIC in (type_of(left).kind, type_of(right).kind) and not (
         type_of(left).is_float or type_of(right).is_float
     )
-    result = call(DOUBLE, "power", convert(left, DOUBLE, settings), convert(right, DOUBLE, settings))
+    base, exponent = convert(left, DOUBLE, settings), convert(right, DOUBLE, settings)
+    result = double_power(base, exponent, settings, exact=exact)
     return checked_cast(result, NUMERIC, settings) if exact else result
 
 

@@ -28,6 +28,7 @@ from seiche.sql.nodes import (
     variable,
 )
 from seiche.sql.operators import arithmetic, compare, negative, power
+from seiche.sql.powers import double_exp
 from seiche.sql.roots import decimal_root
 from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, MAX_PRECISION, NUMERIC, VARCHAR, SqlType, numeric
 
@@ -50,7 +51,17 @@ def _sign(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 @function("sign", takes=[DOUBLE])
 def _sign_double(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(DOUBLE, "signum", arguments[0])
+    """As PostgreSQL has it, neither -0 nor NaN has a sign."""
+
+    def make(node: exp.Expr) -> exp.Expr:
+        unsigned = typed(exp.In(this=node.copy(), expressions=[_double("0"), _double("NaN")]), BOOLEAN)
+        return case(DOUBLE, [(unsigned, _double("0"))], call(DOUBLE, "signum", node))
+
+    return once(arguments[0], DOUBLE, make)
+
+
+def _double(value: str) -> exp.Expr:
+    return spark_cast(exp.Literal.string(value), DOUBLE)
 
 
 def _to_whole(spark: str) -> Maker:
@@ -168,10 +179,13 @@ def _domain(spark: str, low: str, *, inclusive: bool) -> Maker:
 
     def make(arguments: Nodes, settings: Settings) -> exp.Expr:
         def inside(node: exp.Expr) -> exp.Expr:
-            outside = comparison(kind, node.copy(), spark_cast(exp.Literal.string(low), DOUBLE))
-            return guarded(call(DOUBLE, spark, node), outside, _COMPLAINTS[spark], settings)
+            outside = comparison(exp.LT, node.copy(), spark_cast(exp.Literal.string(low), DOUBLE))
+            made = guarded(call(DOUBLE, spark, node), outside, _COMPLAINTS[spark], settings)
+            if inclusive:
+                return made
+            at_bound = equal(node.copy(), spark_cast(exp.Literal.string(low), DOUBLE))
+            return guarded(made, at_bound, "cannot take logarithm of zero", settings)
 
-        kind = exp.LT if inclusive else exp.LTE
         return once(arguments[0], DOUBLE, inside)
 
     return make
@@ -214,7 +228,12 @@ function("log", "log10", takes=[NUMERIC])(_of_numeric("log10", "0", inclusive=Fa
 @function("log", takes=[Any_.EXACT, Any_.EXACT])
 def _log_base(arguments: Nodes, settings: Settings) -> exp.Expr:
     base, node = (convert(argument, DOUBLE, settings) for argument in arguments)
-    return checked_cast(call(DOUBLE, "log", base, node), NUMERIC, settings)
+    made = checked_cast(call(DOUBLE, "log", base, node), NUMERIC, settings)
+    made = guarded(made, equal(base.copy(), integer(1)), "division by zero", settings)
+    for each in (node, base):  # of what is not positive Spark makes NULL
+        made = guarded(made, equal(each.copy(), integer(0)), "cannot take logarithm of zero", settings)
+        made = guarded(made, comparison(exp.LT, each.copy(), integer(0)), _COMPLAINTS["ln"], settings)
+    return made
 
 
 @function("power", "pow", takes=[Any_.NUMBER, Any_.NUMBER])
@@ -229,7 +248,22 @@ def _of_double(names: str, spark: str, count: int = 1) -> None:
     function(*names.split(), takes=[DOUBLE] * count)(make)
 
 
-for _name in "cbrt exp sin cos tan cot asin acos atan sinh cosh tanh asinh acosh atanh degrees radians".split():
+@function("exp", takes=[DOUBLE])
+def _exp(arguments: Nodes, settings: Settings) -> exp.Expr:
+    return double_exp(arguments[0], settings)
+
+
+@function("exp", takes=[NUMERIC])
+def _numeric_exp(arguments: Nodes, settings: Settings) -> exp.Expr:
+    def make(node: exp.Expr) -> exp.Expr:
+        nothing = comparison(exp.LT, node.copy(), integer(-100))  # of the digits that a numeric keeps
+        made = checked_cast(double_exp(spark_cast(node, DOUBLE), settings), NUMERIC, settings)
+        return case(NUMERIC, [(nothing, spark_cast(integer(0), NUMERIC))], made)
+
+    return once(arguments[0], NUMERIC, make)
+
+
+for _name in "cbrt sin cos tan cot asin acos atan sinh cosh tanh asinh acosh atanh degrees radians".split():
     _of_double(_name, _name)
 _of_double("atan2", "atan2", 2)
 
