@@ -288,8 +288,11 @@ def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
             return _json_as(node, BOOLEAN, target, settings)
         case Kind.JSONB, Kind.REAL | Kind.DOUBLE:
             return convert(_json_as(node, DOUBLE, target, settings), target, settings)
-        case Kind.JSONB, _:
+        case Kind.JSONB, Kind.NUMERIC:
             return convert(_json_as(node, NUMERIC, target, settings), target, settings)
+        case Kind.JSONB, _:  # half to even, since a number in json is a float8 to RisingWave
+            number = _json_as(node, NUMERIC, target, settings)
+            return checked_cast(call(NUMERIC, "bround", number, integer(0)), target, settings)
         case Kind.BOOLEAN, _:
             return spark_cast(node, target)
         case _, Kind.BOOLEAN:
@@ -419,6 +422,9 @@ def _json_as(node: exp.Expr, first: SqlType, target: SqlType, settings: Settings
     wanted = "[tfn]" if first == BOOLEAN else "[-0-9n]"
     other = negation(call(BOOLEAN, "rlike", begins.copy(), text(wanted)))
     told = call(VARCHAR, "concat", text("cannot cast jsonb "), kind, text(f" to type {target}"))
+    if first != BOOLEAN:
+        reason = [text(". In jsonb: cannot cast jsonb "), kind.copy(), text(" to type number.")]
+        told = call(VARCHAR, "concat", told, *reason)
     return guarded(checked_cast(plain, first, settings), other, told, settings)
 
 

@@ -20,10 +20,12 @@ from seiche.sql.nodes import (
     call,
     case,
     checked_cast,
+    comparison,
     conjunction,
     field,
     integer,
     not_null,
+    once,
     spark_cast,
     text,
     type_of,
@@ -165,12 +167,20 @@ def _divided(node: exp.Expr, divisor: exp.Expr, settings: Settings) -> exp.Expr:
     return _fractional(node, number, lambda part: attempt(DOUBLE, "try_divide", part, number.copy()))
 
 
+def _whole_if_near(days: exp.Expr) -> exp.Expr:
+    """0.4 of a month is 12 days, and not a little less. PostgreSQL rounds to six digits, and loses milliseconds."""
+    whole = call(DOUBLE, "rint", days.copy())
+    apart = call(DOUBLE, "abs", binary(exp.Sub, DOUBLE, days.copy(), whole))
+    near = comparison(exp.LT, apart, spark_cast(exp.Literal.string("1e-10"), DOUBLE))
+    return case(DOUBLE, [(near, whole.copy())], days)
+
+
 def _fractional(node: exp.Expr, number: exp.Expr, scale: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """Each part of an interval, scaled by the number as `scale` does it."""
     months = scale(spark_cast(months_of(node), DOUBLE))
     whole_months = spark_cast(months, INTEGER)
     spare = binary(exp.Mul, DOUBLE, binary(exp.Sub, DOUBLE, months.copy(), whole_months.copy()), integer(30))
-    spare = call(DOUBLE, "round", spare, integer(6))  # 0.4 of a month is 12 days, and not a little less
+    spare = once(spare, DOUBLE, _whole_if_near, number)
     days = scale(spark_cast(days_of(node), DOUBLE))
     whole_days = binary(exp.Add, INTEGER, spark_cast(days, INTEGER), spark_cast(spare, INTEGER))
     rest = binary(
