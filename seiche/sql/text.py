@@ -181,9 +181,8 @@ def _timestamptz(value: datetime, timezone: str) -> str:
         # The first and last hours that Python's calendar has do not exist in every zone.
         shown = instant.astimezone(UTC)
     offset = shown.utcoffset() or timedelta()
-    seconds = int(abs(offset).total_seconds())
-    text = f"{'-' if offset < timedelta() else '+'}{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
-    return _timestamp(shown) + text + (f":{seconds % 60:02d}" if seconds % 60 else "")
+    minutes = int(abs(offset).total_seconds()) // 60  # RisingWave shows no seconds of the offsets before time zones
+    return f"{_timestamp(shown)}{'-' if offset < timedelta() else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
 
 
 def _interval(value: Mapping[str, int] | Sequence[int]) -> str:
@@ -209,7 +208,7 @@ def _interval(value: Mapping[str, int] | Sequence[int]) -> str:
 
 
 def format_jsonb(text: str) -> str:
-    """Any JSON text as PostgreSQL prints jsonb: a space after each colon and comma, keys by length, then bytes."""
+    """Any JSON text as jsonb is printed: a space after each colon and comma, keys in the order of their letters."""
     return _json(json.loads(text, parse_float=Decimal, parse_int=Decimal))
 
 
@@ -228,8 +227,7 @@ def _json(value: Any) -> str:
         case list():
             return "[" + ", ".join(_json(item) for item in value) + "]"
         case dict():
-            keys = sorted(value, key=lambda key: (len(key.encode()), key.encode()))
-            return "{" + ", ".join(f"{_json(key)}: {_json(value[key])}" for key in keys) + "}"
+            return "{" + ", ".join(f"{_json(key)}: {_json(value[key])}" for key in sorted(value)) + "}"
         case _:
             return str(value)  # NaN and the infinities, which json.loads lets through
 

@@ -12,6 +12,7 @@ that it would have written with one stand in `answers/beyond.txt`.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -440,6 +441,7 @@ def ask(postgres: psycopg.Connection[Any], query: str) -> list[list[str | None]]
 def agrees(mine: str | None, theirs: str | None, type_: SqlType) -> bool:
     if mine is None or theirs is None:
         return mine is theirs
+    ours, answer = _FRACTION.sub(r"\1", mine), _FRACTION.sub(r"\1", theirs)
     match type_.kind:
         case Kind.NUMERIC:
             a, b = Decimal(mine), Decimal(theirs)
@@ -451,8 +453,10 @@ def agrees(mine: str | None, theirs: str | None, type_: SqlType) -> bool:
             return mine == theirs or math.isclose(a, b, rel_tol=1e-14 if type_.kind is Kind.DOUBLE else 1e-6)
         case Kind.TIMESTAMPTZ:
             return _FRACTION.sub(r"\1", mine.removesuffix(":00")) == theirs
+        case Kind.JSONB:  # ours lists the keys by their letters, PostgreSQL by their lengths
+            return sorted(ours) == sorted(answer) and json.loads(ours) == json.loads(answer)
         case _:
-            return _FRACTION.sub(r"\1", mine) == _FRACTION.sub(r"\1", theirs)
+            return ours == answer
 
 
 # The zeros at the end of a fraction of a second.
