@@ -17,6 +17,7 @@ from seiche.sql.nodes import (
     case,
     conjunction,
     equal,
+    guarded,
     integer,
     lambda_,
     not_null,
@@ -45,7 +46,7 @@ def _flags_of_one(name: str, arguments: Nodes, index: int) -> str:
     """The flags of a function that all matches, or one of them, are its own choice of."""
     flags = _flags(name, arguments, index)
     if "g" in flags:
-        raise InvalidParameter(f'{name}() does not support the "global" option')
+        raise InvalidParameter(f"{name}() does not support the global option")
     return flags
 
 
@@ -183,12 +184,28 @@ def _regexp_match(arguments: Nodes, settings: Settings) -> exp.Expr:
     node = arguments[0]
     if any(_is_null(argument) for argument in arguments[1:]):
         return null(TEXTS)
+    if not all(isinstance(argument, exp.Literal) for argument in arguments[1:]):
+        return _match_by_row(node, arguments[1], arguments[2] if len(arguments) > 2 else text(""), settings)
     found = _pattern("regexp_match", arguments[1], _flags("regexp_match", arguments, 2), marked=True)
     wanted = text(found.java)
     groups = [_group(node, wanted, group, mark) for group, mark in zip(found.where, found.marks, strict=True)]
     if not groups:
         groups = [call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(0))]
     return case(TEXTS, [(call(BOOLEAN, "rlike", node, wanted), call(TEXTS, "array", *groups))])
+
+
+def _match_by_row(node: exp.Expr, pattern: exp.Expr, flags: exp.Expr, settings: Settings) -> exp.Expr:
+    """The whole match of a pattern or flags that vary by row. Java cannot tell a group that took no part from an empty
+    one, so such a pattern has none."""
+    fold = call(BOOLEAN, "rlike", flags, text("i[^c]*$"))
+    wanted = call(VARCHAR, "concat", case(VARCHAR, [(fold, text("(?is)"))], text("(?s)")), pattern)
+    taken = call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(0))
+    found = case(TEXTS, [(call(BOOLEAN, "rlike", node, wanted), call(TEXTS, "array", taken))])
+    grouped = call(BOOLEAN, "rlike", pattern.copy(), text(r"(?<!\\)\((?!\?)"))
+    found = guarded(found, grouped, "function regexp_match needs a constant pattern where it has groups", settings)
+    other = call(BOOLEAN, "rlike", flags.copy(), text("[^ic]"))
+    found = guarded(found, other, "function regexp_match needs constant flags, unless they are i and c", settings)
+    return case(TEXTS, [(conjunction([not_null(pattern.copy()), not_null(flags.copy())]), found)])
 
 
 def _group(node: exp.Expr, wanted: exp.Expr, group: int, mark: int) -> exp.Expr:
@@ -200,13 +217,10 @@ def _group(node: exp.Expr, wanted: exp.Expr, group: int, mark: int) -> exp.Expr:
 
 
 def all_matches(arguments: Nodes, settings: Settings) -> exp.Expr:
-    """regexp_matches: an array for each match, of which there is at most one without the flag `g`."""
+    """regexp_matches: an array for each match. As in RisingWave it needs no flag `g` to look for more than one."""
     if any(_is_null(argument) for argument in arguments[1:]):
         return null(array_of(TEXTS))
     node, flags = arguments[0], _flags("regexp_matches", arguments, 2)
-    if "g" not in flags:
-        only = _regexp_match(arguments, settings)
-        return call(array_of(TEXTS), "array_compact", call(array_of(TEXTS), "array", only))
     found = _pattern("regexp_matches", arguments[1], flags, marked=True)
     wanted = text(found.java)
     columns = [
