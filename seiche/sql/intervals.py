@@ -23,7 +23,9 @@ from seiche.sql.nodes import (
     comparison,
     conjunction,
     field,
+    guarded,
     integer,
+    negation,
     not_null,
     once,
     spark_cast,
@@ -31,9 +33,26 @@ from seiche.sql.nodes import (
     type_of,
     typed,
 )
-from seiche.types import BIGINT, DATE, DOUBLE, INTEGER, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType, numeric
+from seiche.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Kind,
+    SqlType,
+    numeric,
+)
 
 _MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+# PostgreSQL's calendar, in days since 1970: from 4714-11-24 BC to 5874897-12-31.
+_FIRST_DAY, _LAST_DAY = -2_440_588, 2_145_042_905
+_FEW_DAYS = 1_000_000  # no date of the calendar comes near the end of 32 bits by them
 
 
 def build(months: exp.Expr, days: exp.Expr, micros: exp.Expr) -> exp.Expr:
@@ -92,11 +111,11 @@ def arithmetic(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings)
         case "+", Kind.INTERVAL, Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIME:
             return shift(right, left, settings)
         case "+", Kind.DATE, Kind.SMALLINT | Kind.INTEGER:
-            return call(DATE, "date_add", left, right)
+            return _days_later(exp.Add, left, right, settings)
         case "+", Kind.SMALLINT | Kind.INTEGER, Kind.DATE:
-            return call(DATE, "date_add", right, left)
+            return _days_later(exp.Add, right, left, settings)
         case "-", Kind.DATE, Kind.SMALLINT | Kind.INTEGER:
-            return call(DATE, "date_sub", left, right)
+            return _days_later(exp.Sub, left, right, settings)
         case "-", Kind.DATE, Kind.DATE:
             return call(INTEGER, "date_diff", left, right)
         case "-", _, _ if a in _MOMENTS and b in _MOMENTS:
@@ -121,6 +140,18 @@ def arithmetic(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings)
         case "/", Kind.INTERVAL, _ if type_of(right).is_number:
             return _divided(left, right, settings)
     return None
+
+
+def _days_later(kind: type[exp.Binary], day: exp.Expr, count: exp.Expr, settings: Settings) -> exp.Expr:
+    """A date some days later, or earlier. Spark counts days in 32 bits, and goes round without an error."""
+    made = call(DATE, "date_add" if kind is exp.Add else "date_sub", day, count)
+    constant = constant_integer(count)
+    if constant is not None and abs(constant) < _FEW_DAYS:
+        return made
+    known = spark_cast(call(INTEGER, "unix_date", day.copy()), BIGINT)
+    reached = binary(kind, BIGINT, known, spark_cast(count.copy(), BIGINT))
+    inside = typed(exp.Between(this=reached, low=bigint(_FIRST_DAY), high=bigint(_LAST_DAY)), BOOLEAN)
+    return guarded(made, negation(inside), "date out of range", settings)
 
 
 def _sum(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:

@@ -11,6 +11,7 @@ from seiche.sql.binder import Binder, Clause, sorted_by
 from seiche.sql.binding import Binding
 from seiche.sql.bound import Bound, OutputColumn, aliased, derived_table, unique
 from seiche.sql.casts import convert, settle
+from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import equal, integer, is_unknown, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
 from seiche.sql.order_keys import order_key
@@ -116,7 +117,7 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
         if not is_unknown(given) and not type_of(given).is_number:
             raise DatatypeMismatch(f"argument of {name.upper()} must be type bigint, not type {type_of(given)}")
         bound = convert(given, BIGINT, binding.settings)
-        if isinstance(value, exp.Neg):
+        if (constant_integer(bound) or 0) < 0:
             raise InvalidParameter(f"{name.upper()} must not be negative")
         if isinstance(value, exp.Literal) and value.name.isdigit() and int(value.name) > _INTEGER_MAX:
             if int(value.name) > _BIGINT_MAX:

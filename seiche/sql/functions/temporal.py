@@ -471,7 +471,13 @@ def zone_name(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Literal) and (found := re.fullmatch(r"([+-])(\d{1,2})(?::?(\d{2}))?", node.this.strip())):
         return text(f"{'-' if found[1] == '+' else '+'}{int(found[2]):02d}:{found[3] or '00'}")
     if isinstance(node, exp.Literal):  # names are known in any case of their letters
-        return text(_zones().get(node.this.strip().lower(), node.this))
+        name = node.this.strip()
+        if "/" in name and name.lower() not in _zones():
+            raise InvalidParameter(
+                f'time zone "{name}" not recognized',
+                detail=f"Invalid parameter time_zone: '{name}' is not a valid timezone.",
+            )
+        return text(_zones().get(name.lower(), node.this))
     return node
 
 

@@ -293,6 +293,8 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
     ("SELECT * FROM ships WHERE id", DatatypeMismatch, "argument of WHERE must be type boolean, not type integer"),
     ("SELECT 1 LIMIT '1'::jsonb", DatatypeMismatch, "argument of LIMIT must be type bigint, not type jsonb"),
     ("SELECT 1 OFFSET true", DatatypeMismatch, "argument of OFFSET must be type bigint, not type boolean"),
+    ("SELECT name FROM ships LIMIT '-2'", InvalidParameter, "LIMIT must not be negative"),
+    ("SELECT name FROM ships OFFSET '-2'::bigint", InvalidParameter, "OFFSET must not be negative"),
     ("SELECT regexp_count(name, 'a', 1, 'g') FROM ships", InvalidParameter, "does not support the global option"),
     ("SELECT * FROM ships WHERE id AND true", DatatypeMismatch, "argument of AND must be type boolean"),
     (
