@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from seiche.errors import FeatureNotSupported, InvalidText, NumericOutOfRange, ProtocolViolation
+from seiche.far_days import FarDate, FarTimestamp
 from seiche.server.messages import Field, decode_text
 from seiche.sql.text import format_value
 from seiche.types import (
@@ -172,13 +173,13 @@ def _binary_encoder(type_: SqlType) -> Callable[[Any], bytes]:
         case Kind.BYTEA:
             return bytes
         case Kind.DATE:
-            return lambda value: struct.pack("!i", (value - date(2000, 1, 1)).days)
+            return _encode_date
         case Kind.TIME:
             return struct.Struct("!q").pack
         case Kind.TIMESTAMP:
-            return lambda value: struct.pack("!q", (value - _EPOCH_2000) // _MICROSECOND)
+            return _encode_moment
         case Kind.TIMESTAMPTZ:
-            return _encode_timestamptz
+            return _encode_moment
         case Kind.INTERVAL:
             return _encode_interval
         case Kind.JSONB:
@@ -197,7 +198,15 @@ def _encode_oid(value: int) -> bytes:
     return struct.pack("!I", value)
 
 
-def _encode_timestamptz(value: datetime) -> bytes:
+def _encode_date(value: date | FarDate) -> bytes:
+    if isinstance(value, FarDate):
+        return struct.pack("!i", value.days - _DAYS_TO_2000)
+    return struct.pack("!i", (value - date(2000, 1, 1)).days)
+
+
+def _encode_moment(value: datetime | FarTimestamp) -> bytes:
+    if isinstance(value, FarTimestamp):
+        return struct.pack("!q", value.micros - _DAYS_TO_2000 * 86_400_000_000)
     plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo is not None else value
     return struct.pack("!q", (plain - _EPOCH_2000) // _MICROSECOND)
 

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from seiche.catalog.system_views import SYSTEM_VIEWS
 from seiche.errors import InvalidParameter
+from seiche.far_days import python_values
 from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.query import open_scope, relation_of, render, through_indexes, typed
 from seiche.session.database import Database
@@ -222,12 +223,12 @@ class Reading:
 
     def _pieces(self, frame: DataFrame) -> Iterator[Piece]:
         for batch in self.batches(frame):
-            yield [column.to_pylist() for column in batch.columns], batch.num_rows
+            yield [python_values(column) for column in batch.columns], batch.num_rows
 
 
 def answered(database: Database, answer: Answer, epoch: Epoch | None = None) -> Result:
     """An answer that is on the driver already, as a result."""
-    rows = rows_of(answer.table.to_pydict().values(), answer.table.num_rows)
+    rows = rows_of(map(python_values, answer.table.columns), answer.table.num_rows)
     spark = database.runtime.spark
     return Result(
         f"SELECT {len(rows)}",

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from seiche.errors import DataException
+from seiche.far_days import python_values
 from seiche.model import Epoch
 from seiche.query import to_arrow_within_limits
 from seiche.session.streaming import PIECE_ROWS
@@ -134,7 +135,7 @@ def fetch_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
             detail="More than spark.driver.maxResultSize would have to pass through the driver.",
             hint="Add a LIMIT, or take the rows as a Spark frame with to_spark().",
         )
-    return rows_of(table.to_pydict().values(), table.num_rows)
+    return rows_of(map(python_values, table.columns), table.num_rows)
 
 
 def rows_of(columns: Sequence[Any] | Any, count: int) -> list[tuple[Any, ...]]:

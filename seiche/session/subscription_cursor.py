@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 
 from seiche.catalog.objects import CatalogObject
 from seiche.errors import CursorBehind, UndefinedObject
+from seiche.far_days import python_values
 from seiche.model import Epoch, ObjectId, RelationId, RelationSchema
 from seiche.session.database import Database
 from seiche.session.result import Piece
@@ -135,7 +136,7 @@ class SubscriptionCursor:
             frame = self._database.runtime.reader.exact(version)
             shown = [f"`{column.name}`" for column in version.schema.visible]
             for batch in self._pieces(frame.orderBy(*by_key(version.schema)).selectExpr(*shown)):
-                values: list[list[Any]] = [column.to_pylist() for column in batch.columns]
+                values: list[list[Any]] = [python_values(column) for column in batch.columns]
                 yield [*values, ["Insert"] * batch.num_rows, [None] * batch.num_rows], batch.num_rows
 
         return rows

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, FeatureNotSupported
 from seiche.sql import lengths, readings
+from seiche.sql.eras import with_era
 from seiche.sql.literals import MICROS_PER_DAY, decimal_literal, literal, numeric_literal
 from seiche.sql.nodes import (
     Settings,
@@ -523,10 +524,12 @@ def to_text(node: exp.Expr, settings: Settings) -> exp.Expr:
         case Kind.TIME:
             moment = spark_cast(call(TIMESTAMPTZ, "timestamp_micros", node), TIMESTAMP)
             return call(VARCHAR, "substr", _moment_text(moment), integer(12))
+        case Kind.DATE:
+            return once(node, VARCHAR, lambda day: with_era(day, spark_cast(day, VARCHAR)))
         case Kind.TIMESTAMP:
-            return _moment_text(node)
+            return once(node, VARCHAR, lambda moment: with_era(moment, _moment_text(moment)))
         case Kind.TIMESTAMPTZ:
-            return _timestamptz_text(node, settings)
+            return once(node, VARCHAR, lambda moment: with_era(moment, _timestamptz_text(moment, settings)))
         case Kind.INTERVAL:
             return _interval_text(node)
         case Kind.JSONB:

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sqlglot import exp
 
 from seiche.errors import InvalidParameter, InvalidText, NumericOutOfRange
+from seiche.far_days import far_text, near_text
 from seiche.sql.nodes import Settings, bigint, boolean, call, integer, null, spark_cast, text, typed
 from seiche.types import (
     BYTEA,
@@ -53,12 +54,15 @@ def literal(value: str, type_: SqlType, settings: Settings) -> exp.Expr:
         case Kind.REAL | Kind.DOUBLE:
             return _float(value, type_)
         case Kind.DATE:
-            return date_literal(parse_timestamp(value, type_, settings)[0].date())
+            near, cycles = near_text(value)
+            return date_literal(parse_timestamp(near, type_, settings)[0].date(), cycles)
         case Kind.TIMESTAMP:
-            return timestamp_literal(parse_timestamp(value, type_, settings)[0])
+            near, cycles = near_text(value)
+            return timestamp_literal(parse_timestamp(near, type_, settings)[0], cycles)
         case Kind.TIMESTAMPTZ:
-            moment, zone = parse_timestamp(value, type_, settings)
-            return timestamptz_literal(moment, zone_of(settings.timezone) if zone is None else zone)
+            near, cycles = near_text(value)
+            moment, zone = parse_timestamp(near, type_, settings)
+            return timestamptz_literal(moment, zone_of(settings.timezone) if zone is None else zone, cycles)
         case Kind.TIME:
             return typed(bigint(parse_time(value)), TIME)
         case Kind.INTERVAL:
@@ -228,7 +232,7 @@ def parse_timestamp(value: str, type_: SqlType, settings: Settings) -> tuple[dat
             except (ValueError, OverflowError):
                 raise InvalidText(
                     f'date/time field value out of range: "{value}"',
-                    hint="Write dates as YYYY-MM-DD, with years from 1 to 9999.",
+                    hint="Write dates as YYYY-MM-DD, those before the year 1 with BC behind them.",
                 ) from None
             return moment, _zone(found["zone"], value, type_)
     raise _invalid(value, type_)
@@ -280,20 +284,21 @@ def parse_time(value: str) -> int:
         raise InvalidText(f'date/time field value out of range: "{value}"') from None
 
 
-def date_literal(value: date) -> exp.Expr:
-    return spark_cast(exp.Literal.string(value.isoformat()), DATE)
+def date_literal(value: date, cycles: int = 0) -> exp.Expr:
+    """A day, or the same one of a year that is some times 400 years off, as `near_text` tells."""
+    return spark_cast(exp.Literal.string(far_text(value.isoformat(), cycles)), DATE)
 
 
-def timestamp_literal(value: datetime) -> exp.Expr:
-    return spark_cast(exp.Literal.string(value.isoformat(" ")), TIMESTAMP)
+def timestamp_literal(value: datetime, cycles: int = 0) -> exp.Expr:
+    return spark_cast(exp.Literal.string(far_text(value.isoformat(" "), cycles)), TIMESTAMP)
 
 
-def timestamptz_literal(value: datetime, zone: ZoneInfo | timedelta) -> exp.Expr:
+def timestamptz_literal(value: datetime, zone: ZoneInfo | timedelta, cycles: int = 0) -> exp.Expr:
     if isinstance(zone, timedelta):
         instant = value - zone
     else:
         instant = value.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
-    return spark_cast(exp.Literal.string(instant.isoformat(" ") + "Z"), TIMESTAMPTZ)
+    return spark_cast(exp.Literal.string(far_text(instant.isoformat(" "), cycles) + "Z"), TIMESTAMPTZ)
 
 
 def now_literal(now_ms: int) -> exp.Expr:

@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
+from seiche.far_days import FarDate, FarTimestamp
 from seiche.types import Kind, SqlType
 
 # Powers of ten from which on a number is printed with an exponent, and below which it is, as RisingWave has them.
@@ -155,7 +156,9 @@ def _clock(micros: int) -> str:
     return f"{text}.{fraction:06d}".rstrip("0") if fraction else text
 
 
-def _date(value: date) -> str:
+def _date(value: date | FarDate) -> str:
+    if isinstance(value, FarDate):
+        return str(value)
     return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
 
 
@@ -168,12 +171,16 @@ def _time(value: int) -> str:
     return f"{text}.{fraction // 1000:03d}" if fraction else text
 
 
-def _timestamp(value: datetime) -> str:
+def _timestamp(value: datetime | FarTimestamp) -> str:
+    if isinstance(value, FarTimestamp):
+        return value.shown(_timestamp)
     seconds = value.hour * 3600 + value.minute * 60 + value.second
     return f"{_date(value)} {_time(seconds * _SECOND_MICROS + value.microsecond)}"
 
 
-def _timestamptz(value: datetime, timezone: str) -> str:
+def _timestamptz(value: datetime | FarTimestamp, timezone: str) -> str:
+    if isinstance(value, FarTimestamp):
+        return value.shown(lambda moment: _timestamptz(moment, timezone))
     instant = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     try:
         shown = instant.astimezone(ZoneInfo(timezone))

@@ -82,8 +82,12 @@ class KeyBounds:
 
 
 def _bounds_of(values: pa.ChunkedArray) -> Bounds | None:
+    """Unknown also where a date lies outside of Python's calendar."""
     ends = pc.min_max(values)
-    return None if ends["min"].as_py() is None else (ends["min"].as_py(), ends["max"].as_py())
+    try:
+        return None if ends["min"].as_py() is None else (ends["min"].as_py(), ends["max"].as_py())
+    except (OverflowError, ValueError):
+        return None
 
 
 def _overlap(bounds: Bounds | None, wanted: Bounds) -> bool:

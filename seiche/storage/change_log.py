@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from seiche.far_days import python_values
 from seiche.model import EPOCH, OP, Epoch, RelationSchema, Segment, physical_ms
 from seiche.storage.segments import SegmentWriter
 
@@ -109,7 +110,7 @@ def tell(batches: Iterable[pa.Table | pa.RecordBatch], schema: RelationSchema) -
 
 
 def _told(table: pa.Table, schema: RelationSchema) -> Told:
-    columns = [table[column.name].to_pylist() for column in schema.visible]
+    columns = [python_values(table[column.name]) for column in schema.visible]
     times = [physical_ms(Epoch(epoch)) for epoch in table[EPOCH].to_pylist()]
     return [*columns, operations(table, schema.key), times], table.num_rows
 
@@ -117,7 +118,7 @@ def _told(table: pa.Table, schema: RelationSchema) -> Told:
 def operations(table: pa.Table, key: Sequence[str]) -> list[str]:
     """What happened, for each row of changes that are in order."""
     signs = table[OP].to_pylist()
-    keys = list(zip(table[EPOCH].to_pylist(), *(table[name].to_pylist() for name in key), strict=True))
+    keys = list(zip(table[EPOCH].to_pylist(), *(python_values(table[name]) for name in key), strict=True))
     words: list[str] = []
     for index, sign in enumerate(signs):
         other = index + 1 if sign < 0 else index - 1

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from seiche.far_days import python_rows
 from seiche.model import EPOCH, OP, VNODE, Column, RelationId, RelationSchema, Segment
 from seiche.types import SMALLINT, Kind, SqlType
 
@@ -129,7 +130,7 @@ def latest(table: pa.Table, schema: RelationSchema) -> pa.Table:
         last = keyed.group_by(list(schema.key), use_threads=False).aggregate([("_seq", "max")])["_seq_max"]
     else:
         seen: dict[str, int] = {}
-        for index, row in enumerate(table.select(list(schema.key)).to_pylist()):
+        for index, row in enumerate(python_rows(table.select(list(schema.key)))):
             seen[repr(row)] = index
         last = pa.array(list(seen.values()), pa.int64())
     return table.take(last)
@@ -172,7 +173,7 @@ def _sum_signs_by_value(body: pa.Table, names: list[str]) -> pa.Table:
     net: dict[str, int] = {}
     first: dict[str, int] = {}
     signs = body[OP].to_pylist()
-    for index, row in enumerate(body.select(names).to_pylist()):
+    for index, row in enumerate(python_rows(body.select(names))):
         name = repr(row)
         first.setdefault(name, index)
         net[name] = net.get(name, 0) + signs[index]

@@ -104,7 +104,10 @@ class DataFolder:
             statistics = next((c.statistics for c in found if c.path_in_schema == column), None)
             if statistics is None or not statistics.has_min_max:
                 return None
-            ends.append((statistics.min, statistics.max))
+            try:
+                ends.append((statistics.min, statistics.max))
+            except (OverflowError, ValueError):  # a date outside of Python's calendar
+                return None
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
     def parts(self, folder: str) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from seiche.far_days import python_rows
 from seiche.model import CHANGELOG_ROW_ID, OP, VNODE, Epoch, RelationId
 from seiche.plan.algebra import ChangeLog
 from seiche.plan.fragments import Fragment
@@ -59,7 +60,7 @@ def _count(runtime: Runtime, relation: RelationId, epoch: Epoch) -> int:
 def logged(plan: ChangeLog, changes: pa.Table, first: int) -> pa.Table:
     """Changes on the driver as rows of the log. What a row was comes before what it is."""
     changes = changes.take(pa.array(np.argsort(changes[OP].to_numpy(), kind="stable")))
-    keys = [tuple(map(_hashable, row.values())) for row in changes.select(list(plan.input.schema.key)).to_pylist()]
+    keys = [tuple(map(_hashable, row.values())) for row in python_rows(changes.select(list(plan.input.schema.key)))]
     images = Counter(keys)
     came = (changes[OP].to_numpy() > 0).tolist()
     words = [

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from seiche.far_days import arrow_table, python_rows
 from seiche.stream.runtime import Runtime
 
 _EARLIER, _STORED = "_earlier", "_stored"
@@ -31,8 +32,8 @@ def in_turn(
 ) -> pa.Table:
     """What stands in the place of `existing` after each of `rows` came in turn."""
     columns = existing.column_names
-    now = {tuple(row[name] for name in key): row for row in existing.to_pylist()}
-    for row in rows.select(columns).to_pylist():
+    now = {tuple(row[name] for name in key): row for row in python_rows(existing)}
+    for row in python_rows(rows.select(columns)):
         place = tuple(row[name] for name in key)
         before = now.get(place)
         if before is None:
@@ -40,7 +41,7 @@ def in_turn(
         elif _version(row, versions) >= _version(before, versions):
             fills = conflict is Conflict.UPDATE_IF_NOT_NULL
             now[place] = {c: before[c] if fills and row[c] is None else row[c] for c in columns}
-    return pa.Table.from_pylist(list(now.values()), schema=existing.schema)
+    return arrow_table(list(now.values()), existing.schema)
 
 
 def _version(row: Mapping[str, Any], versions: Sequence[str]) -> list[tuple[bool, Any]]:

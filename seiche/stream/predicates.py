@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seiche.far_days import FarDate, python_values
 from seiche.model import RelationSchema
 from seiche.types import Kind, SqlType
 
@@ -57,7 +58,7 @@ def key_predicate(name: str, type_: SqlType, values: pa.ChunkedArray, *, listed_
         return "false"
     if len(unique) <= listed_max:
         # A NULL more, since Spark turns a list of one into an equality with a literal.
-        listed = [_literal(value, type_) for value in unique.to_pylist()]
+        listed = [_literal(value, type_) for value in python_values(unique)]
         named = f"`{name}` IN ({', '.join(listed)}, NULL)"
         if len(unique) <= IN_LIST_MAX or not type_.is_integer:
             return named
@@ -106,6 +107,8 @@ def _literal(value: object, type_: SqlType) -> str:
         return f"'{escaped}'"
     if isinstance(value, date):
         return f"DATE'{value.isoformat()}'"
+    if isinstance(value, FarDate):
+        return f"DATE'{value.spark}'"
     if type_.is_integer and int(str(value)) >= 0:
         # A thousand casts would take longer to analyse than the query takes to run.
         return f"{value}{_INTEGER_SUFFIX[type_.kind]}"

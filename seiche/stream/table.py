@@ -20,6 +20,7 @@ from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Changes as AnyChanges
 from seiche.epoch.graph import Failed, Outcome, Reply, Request, Succeeded
 from seiche.errors import FeatureNotSupported, InvariantError, NotNullViolation, SeicheError, UniqueViolation, UserError
+from seiche.far_days import python_rows
 from seiche.model import EPOCH, OP, ROW_ID, VNODE, Epoch, JobId, RelationId, RelationSchema
 from seiche.query import relation_of, render, typed
 from seiche.sql.bind import BoundQuery
@@ -221,15 +222,15 @@ class TableJob:
         condition, exact = lookup_condition(self.schema, wanted)
         found = self.runtime.reader.lookup(version, wanted, condition, exact=exact)
         if len(key) > 1:
-            asked = {tuple(row.values()) for row in wanted.to_pylist()}
-            among = [tuple(row.values()) in asked for row in found.select(key).to_pylist()]
+            asked = {tuple(row.values()) for row in python_rows(wanted)}
+            among = [tuple(row.values()) in asked for row in python_rows(found.select(key))]
             found = found.filter(pa.array(among, pa.bool_()))
         return consolidate(shape(found, self.schema), self.schema.columns).select(columns)
 
     def _without_keys(self, rows: pa.Table, existing: pa.Table) -> pa.Table:
         key = list(self.schema.key)
-        taken = {tuple(row.values()) for row in existing.select(key).to_pylist()}
-        keep = [tuple(row.values()) not in taken for row in rows.select(key).to_pylist()]
+        taken = {tuple(row.values()) for row in python_rows(existing.select(key))}
+        keep = [tuple(row.values()) not in taken for row in python_rows(rows.select(key))]
         return rows.filter(pa.array(keep, pa.bool_()))
 
     # --- statements that have the table for themselves -----------------------------------------------
@@ -364,14 +365,14 @@ class TableJob:
         key = list(self.schema.key)
         old = images.filter(pc.equal(images[OP], -1))
         new = images.filter(pc.equal(images[OP], 1))
-        left = {tuple(row.values()) for row in old.select(key).to_pylist()}
-        keys = [tuple(row.values()) for row in new.select(key).to_pylist()]
+        left = {tuple(row.values()) for row in python_rows(old.select(key))}
+        keys = [tuple(row.values()) for row in python_rows(new.select(key))]
         moved = pa.array([each not in left for each in keys], pa.bool_())
         taken = None
         if len(set(keys)) != len(keys):
             taken = next(each for index, each in enumerate(keys) if each in keys[:index])
         elif new.filter(moved).num_rows:
-            found = existing_of(new.filter(moved)).select(key).to_pylist()
+            found = python_rows(existing_of(new.filter(moved)).select(key))
             taken = tuple(found[0].values()) if found else None
         if taken is not None:
             shown = ", ".join(str(value) for value in taken)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.errors import DataException, InvariantError
+from seiche.far_days import FarDate, FarTimestamp, python_values
 from seiche.model import EPOCH, OP, VNODE, VNODES, Epoch, RelationId, RelationSchema
 from seiche.query import Scope
 from seiche.storage.changes import Changes, arrow_schema
@@ -51,7 +52,7 @@ def can_cut(schema: RelationSchema) -> bool:
 def position_of(table: pa.Table, schema: RelationSchema) -> Position:
     """The key of the last row of a table, which is in the order of the key."""
     last = table.slice(table.num_rows - 1, 1)
-    return tuple(_text(last[name][0].as_py()) for name in schema.key)
+    return tuple(_text(python_values(last[name])[0]) for name in schema.key)
 
 
 def read_until(progress: InputProgress, schema: RelationSchema) -> str | None:
@@ -97,6 +98,8 @@ def _text(value: object) -> str | None:
             return str(value).lower()
         case datetime():
             return value.replace(tzinfo=None).isoformat(" ")
+        case FarDate() | FarTimestamp():
+            return value.spark
         case int() | str() | date() | Decimal():
             return str(value)
         case _:
