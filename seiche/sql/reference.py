@@ -26,6 +26,7 @@ FAMILIES = {
     "gamma": "Numbers",
     "angles": "Trigonometry in degrees",
     "numerals": "Numbers as text",
+    "making": "Dates and times",
     "temporal": "Dates and times",
     "spans": "Spans of time",
     "templates": "Dates and times as text",

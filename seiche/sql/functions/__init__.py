@@ -14,6 +14,7 @@ from seiche.sql.functions import (
     json_records,
     jsonb,
     jsonpath,
+    making,
     maps,
     maths,
     numerals,
@@ -28,5 +29,6 @@ from seiche.sql.functions.registry import invoke, is_function, undefined
 
 __all__ = [
     "angles", "arrays", "bytea", "gamma", "invoke", "is_function", "json_edit", "json_records", "jsonb", "jsonpath",
-    "maps", "maths", "numerals", "patterns", "spans", "strings", "system", "templates", "temporal", "undefined",
+    "making", "maps", "maths", "numerals", "patterns", "spans", "strings", "system", "templates", "temporal",
+    "undefined",
 ]  # fmt: skip

@@ -16,8 +16,10 @@ from seiche.errors import FeatureNotSupported, InvalidParameter
 from seiche.sql import intervals
 from seiche.sql.casts import instant, local_time, micros_of
 from seiche.sql.functions.iso_years import iso_year
+from seiche.sql.functions.making import counted_from_zero
 from seiche.sql.functions.registry import function
 from seiche.sql.functions.temporal import zone_shift
+from seiche.sql.functions.varying_templates import read_by
 from seiche.sql.literals import MICROS_PER_DAY
 from seiche.sql.nodes import (
     Settings,
@@ -388,7 +390,7 @@ class _Reader:
                     out += _SKIPPED if piece.name not in ("TZH", "TZM") else r"\s*:?"
                     following = pieces[index + 1] if index + 1 < len(pieces) else None
                     self._groups[_key(piece)] = len(self._groups) + 1
-                    out += f"({_pattern(piece, before_digits=isinstance(following, _Field))})"
+                    out += f"({_pattern(piece, first=index == 0, before_digits=isinstance(following, _Field))})"
                     if piece.ordinal:
                         out += "(?i:st|nd|rd|th)"
         self.pattern = text(rf"(?i)\A\s*{out}")
@@ -432,7 +434,7 @@ def _key(field: _Field) -> str:
     return key
 
 
-def _pattern(field: _Field, *, before_digits: bool) -> str:
+def _pattern(field: _Field, *, first: bool, before_digits: bool) -> str:
     match _key(field):
         case "noon":
             return r"[ap]\.?m\.?"
@@ -445,13 +447,15 @@ def _pattern(field: _Field, *, before_digits: bool) -> str:
         case "zone_minute":
             return r"\d{1,2}"
         case "year" if not before_digits:
-            return r"\d+"
+            return r"-?\d+" if first else r"\d+"  # elsewhere the sign is what stands between two fields
     return rf"\d{{1,{_WIDTHS[field.name]}}}"
 
 
 def _year(reader: _Reader) -> exp.Expr:
-    if reader.has("year") or not reader.has("short_year"):
-        return reader.number("year", 1)
+    if reader.has("year"):
+        return counted_from_zero(reader.number("year", 1))
+    if not reader.has("short_year"):
+        return integer(1)
     short = reader.number("short_year", 0)
     centuries = case(
         INTEGER,
@@ -551,6 +555,8 @@ def _offsets(reader: _Reader) -> list[tuple[str, exp.Expr]]:
 
 @function("to_timestamp", takes=[VARCHAR, VARCHAR])
 def _to_timestamp(arguments: Nodes, settings: Settings) -> exp.Expr:
+    if not isinstance(arguments[1], exp.Literal):
+        return instant(read_by(arguments[0], arguments[1], "to_timestamp", settings), text(settings.timezone))
     moment, reader = _read(arguments, "to_timestamp", settings)
     if not reader.has("zone_hour"):
         return instant(moment, text(settings.timezone))
@@ -567,4 +573,6 @@ def _to_timestamp(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 @function("to_date", takes=[VARCHAR, VARCHAR])
 def _to_date(arguments: Nodes, settings: Settings) -> exp.Expr:
+    if not isinstance(arguments[1], exp.Literal):
+        return spark_cast(read_by(arguments[0], arguments[1], "to_date", settings), DATE)
     return spark_cast(_read(arguments, "to_date", settings)[0], DATE)

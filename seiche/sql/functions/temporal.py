@@ -16,7 +16,6 @@ from seiche.sql.functions.registry import Any_, Maker, function, undefined
 from seiche.sql.literals import MICROS_PER_DAY, interval_constant
 from seiche.sql.nodes import (
     Settings,
-    attempt,
     bigint,
     binary,
     boolean,
@@ -40,7 +39,6 @@ from seiche.types import (
     INTEGER,
     INTERVAL,
     NUMERIC,
-    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     VARCHAR,
@@ -393,43 +391,6 @@ def window_start(node: exp.Expr, width: exp.Expr, origin: exp.Expr, type_: SqlTy
 
 
 # --- making ------------------------------------------------------------------------------------------
-
-
-@function("make_date", takes=[INTEGER, INTEGER, INTEGER])
-def _make_date(arguments: Nodes, settings: Settings) -> exp.Expr:
-    if settings.strict:
-        return call(DATE, "make_date", *arguments)
-    return checked_cast(_padded_date(arguments), DATE, settings)
-
-
-def _padded_date(arguments: Nodes) -> exp.Expr:
-    """The date as text: Spark reads months and days of one digit, but years of four at least."""
-    digits, month, day = (spark_cast(argument, VARCHAR) for argument in arguments)
-    width = call(INTEGER, "greatest", call(INTEGER, "length", digits.copy()), integer(4))
-    year = call(VARCHAR, "lpad", digits, width, text("0"))
-    return call(VARCHAR, "concat", year, text("-"), month, text("-"), day)
-
-
-@function("make_timestamp", takes=[INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, DOUBLE])
-def _make_timestamp(arguments: Nodes, settings: Settings) -> exp.Expr:
-    parts = [*arguments[:5], spark_cast(arguments[5], numeric(16, 6))]
-    if settings.strict:
-        return call(TIMESTAMP, "make_timestamp_ntz", *parts)
-    return attempt(TIMESTAMP, "try_make_timestamp_ntz", *parts)
-
-
-@function("make_timestamptz", takes=[INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, DOUBLE, VARCHAR], optional=1)
-def _make_timestamptz(arguments: Nodes, settings: Settings) -> exp.Expr:
-    zone = zone_name(arguments[6]) if len(arguments) > 6 else text(settings.timezone)
-    return instant(_make_timestamp(arguments[:6], settings), zone)
-
-
-@function("make_time", takes=[INTEGER, INTEGER, DOUBLE])
-def _make_time(arguments: Nodes, settings: Settings) -> exp.Expr:
-    hours, minutes, seconds = arguments
-    whole = binary(exp.Add, BIGINT, binary(exp.Mul, BIGINT, spark_cast(hours, BIGINT), bigint(60)), minutes)
-    micros = call(DOUBLE, "rint", binary(exp.Mul, DOUBLE, seconds, integer(1_000_000)))
-    return binary(exp.Add, TIME, binary(exp.Mul, BIGINT, whole, bigint(60_000_000)), spark_cast(micros, BIGINT))
 
 
 INTERVAL_PARTS = ("years", "months", "weeks", "days", "hours", "mins", "secs")
