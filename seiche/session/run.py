@@ -406,7 +406,7 @@ class Session:
                 self.variables = self.variables.reset()
                 return Result("RESET")
             case ast.ShowVariable():
-                value = self.variables.get(statement.name)
+                value = self.variables.shown(statement.name)
                 return show.rows("SHOW_VARIABLE", [(statement.name, VARCHAR)], [(value,)])
             case ast.ShowAll():
                 return show.show_all(self.variables)

@@ -174,7 +174,7 @@ def show_parameters(database: Database, statement: ast.ShowParameters) -> Result
 
 def show_all(variables: Variables) -> Result:
     columns = [("Name", VARCHAR), ("Setting", VARCHAR), ("Description", VARCHAR)]
-    return rows("SHOW_COMMAND", columns, [(v.name, variables.get(v.name), v.meaning) for v in VARIABLES.values()])
+    return rows("SHOW_COMMAND", columns, [(v.name, variables.shown(v.name), v.meaning) for v in VARIABLES.values()])
 
 
 def _like(name: str, pattern: str | None) -> bool:

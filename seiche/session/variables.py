@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from seiche.catalog.parallelism import read_parallelism
 from seiche.catalog.temporary import ALIAS as TEMPORARY
 from seiche.errors import InvalidParameter, UndefinedObject, nearest
+from seiche.stream.backfill.rate_limit import rate_of
 
 # As PostgreSQL reads them: a word may be cut short where it stays clear.
 _BOOLEANS = {
@@ -28,7 +30,7 @@ class Variable:
     name: str
     default: str
     meaning: str
-    kind: str = "text"  # text | boolean | integer | milliseconds | timezone | connection
+    kind: str = "text"  # text | boolean | integer | milliseconds | timezone | connection | rate | tasks
     read_only: bool = False
 
     def check(self, value: str) -> str:
@@ -48,6 +50,12 @@ class Variable:
                 return str(_milliseconds(self.name, value))
             case "timezone":
                 return _timezone(value)
+            case "rate":
+                rate_of(value, where=self.name)
+                return value.lower()
+            case "tasks":
+                read_parallelism(value, where=self.name)
+                return value
             case "connection" if value:
                 raise UndefinedObject(
                     f'connection "{value}" does not exist', detail=f"Catalog error: connection not found: {value}."
@@ -90,6 +98,7 @@ VARIABLES = MappingProxyType(
                 "backfill_rate_limit",
                 "default",
                 "rows a second that a new view reads of its inputs' history; 0 pauses, -1 does not limit",
+                "rate",
             ),
             Variable("batch_expr_strict_mode", "true", "off: a failing expression of a query gives NULL", "boolean"),
             Variable("block_size", "8192", "bytes that sizes in pages count by", read_only=True),
@@ -119,11 +128,19 @@ VARIABLES = MappingProxyType(
             Variable("server_version_num", "130014", "the same as a number", read_only=True),
             Variable("standard_conforming_strings", "on", "backslashes in strings are plain"),
             Variable("statement_timeout", "0", "time after which a statement is cancelled; 0 never", "milliseconds"),
+            Variable(
+                "streaming_enable_delta_join",
+                "false",
+                "a new view holds on to the indexes that serve both sides of its joins",
+                "boolean",
+            ),
             Variable("streaming_max_parallelism", "default", "most tasks that a new job may ever have"),
-            Variable("streaming_parallelism", "default", "tasks of a new job: n, adaptive, bounded(n) or ratio(f)"),
-            Variable("streaming_parallelism_for_backfill", "default", "tasks of a view while it is created"),
+            Variable(
+                "streaming_parallelism", "default", "tasks of a new job: n, adaptive, bounded(n) or ratio(f)", "tasks"
+            ),
+            Variable("streaming_parallelism_for_backfill", "default", "tasks of a view while it is created", "tasks"),
             *(
-                Variable(f"streaming_parallelism_for_{kind}", "default", "the same, of jobs of this kind")
+                Variable(f"streaming_parallelism_for_{kind}", "default", "the same, of jobs of this kind", "tasks")
                 for kind in ("index", "materialized_view", "sink", "source", "table")
             ),
             Variable(
@@ -140,6 +157,12 @@ VARIABLES = MappingProxyType(
             ),
             Variable("timezone", "UTC", "time zone of this session", "timezone"),
             Variable("transaction_isolation", "read committed", "isolation of transactions"),
+            Variable(
+                "unsafe_enable_storage_retention_for_non_append_only_tables",
+                "false",
+                "tables whose rows may change may be given a retention",
+                "boolean",
+            ),
             Variable("visibility_mode", "default", "which epoch queries read"),
         )
     }
@@ -157,13 +180,13 @@ _ACCEPTED = MappingProxyType(
                 "dml_wait_persistence", "enable_datafusion_engine", "enable_index_selection",
                 "enable_join_ordering", "enable_locality_backfill", "enable_share_plan",
                 "force_split_distinct_agg", "force_two_phase_agg", "row_security",
-                "streaming_allow_jsonb_in_stream_key", "streaming_enable_bushy_join", "streaming_enable_delta_join",
+                "streaming_allow_jsonb_in_stream_key", "streaming_enable_bushy_join",
                 "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
                 "streaming_separate_consecutive_join",
                 "streaming_separate_sink", "streaming_use_arrangement_backfill",
                 "streaming_unsafe_allow_unmaterialized_impure_expr", "streaming_use_shared_source",
                 "streaming_use_snapshot_backfill", "synchronize_seqscans",
-                "unsafe_enable_storage_retention_for_non_append_only_tables", "upsert_dml",
+                "upsert_dml",
             ),
             "false",
         ),
@@ -234,6 +257,11 @@ class Variables:
     def get(self, name: str) -> str:
         variable = find(name)
         return self.values.get(variable.name, self.default(variable))
+
+    def shown(self, name: str) -> str:
+        """As SHOW tells it: a span of time with its unit."""
+        value = self.get(name)
+        return f"{value}ms" if find(name).kind == "milliseconds" and value != "0" else value
 
     def default(self, variable: Variable) -> str:
         """What RESET gives."""

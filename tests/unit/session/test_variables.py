@@ -24,6 +24,7 @@ def test_setting_gives_new_values_and_leaves_the_old_ones() -> None:
 def test_none_returns_a_variable_to_its_default() -> None:
     changed = Variables().with_value("statement_timeout", "5000")
     assert changed.integer("statement_timeout") == 5000
+    assert changed.shown("statement_timeout") == "5000ms"
     assert changed.with_value("statement_timeout", None).integer("statement_timeout") == 0
 
 
@@ -48,11 +49,34 @@ def test_a_boolean_is_understood_in_every_spelling(text: str, value: bool) -> No
         ("statement_timeout", ""),
         ("statement_timeout", "--5"),
         ("timezone", "Europe/Atlantis"),
+        ("backfill_rate_limit", "slowly"),
+        ("backfill_rate_limit", "-5"),
+        ("streaming_parallelism", "many"),
+        ("streaming_parallelism_for_backfill", "bounded(0)"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused(name: str, value: str) -> None:
     with pytest.raises(InvalidParameter, match=name):
         Variables().with_value(name, value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "background_ddl",
+        "streaming_enable_delta_join",
+        "streaming_use_snapshot_backfill",
+        "unsafe_enable_storage_retention_for_non_append_only_tables",
+    ],
+)
+def test_what_has_an_effect_is_on_in_every_spelling_and_told_so(name: str) -> None:
+    assert Variables().with_value(name, "on").is_on(name)
+    assert "without an effect" not in find(name).meaning
+
+
+@pytest.mark.parametrize("value", ["default", "DEFAULT", "-1", "0", "500"])
+def test_every_limit_of_a_backfill_may_be_set(value: str) -> None:
+    assert Variables().with_value("backfill_rate_limit", value).get("backfill_rate_limit") == value.lower()
 
 
 @pytest.mark.parametrize("text", ["europe/oslo", "EUROPE/OSLO"])
