@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
 from seiche.catalog.facts import SessionFact
-from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, TIMEZONE, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import PARALLELISM, Parallelism, backfill_parallelism_of, parallelism_of
 from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
@@ -249,11 +249,12 @@ class Database:
         statement: CreateFollowing,
         catalog: Catalog,
         search_path: tuple[str, ...],
+        timezone: str,
         shapes: Shapes = MappingProxyType({}),
     ) -> Plan:
         """The plan of a view or a sink. Expressions in it never fail: they give NULL where they cannot answer."""
         names = CatalogNames(catalog, search_path, shapes=shapes)
-        settings = Settings(timezone="UTC", now_ms=None, strict=False)
+        settings = Settings(timezone=timezone, now_ms=None, strict=False)
         bound = bind_query(statement.query.tree, names, settings)
         plan = lower(bound, relation_schemas(catalog, shapes))
         wanted = statement.columns or tuple(column.name for column in bound.columns)
@@ -283,7 +284,8 @@ class Database:
         if not isinstance(parsed.statement, CreateMaterializedView | CreateSink):
             raise InvariantError(f"{view} is not defined by a query that it follows")
         search_path = tuple(view.properties.get("search_path", ["public"]))
-        return self.view_plan(parsed.statement, catalog, search_path, shapes_of(view))
+        timezone = str(view.properties.get(TIMEZONE, "UTC"))
+        return self.view_plan(parsed.statement, catalog, search_path, timezone, shapes_of(view))
 
     def view_job(self, view: CatalogObject, catalog: Catalog) -> ViewJob:
         runtime = self.runtime_of(parallelism_of(view))

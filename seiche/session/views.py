@@ -9,7 +9,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import MADE_BY, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import MADE_BY, TIMEZONE, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import given
 from seiche.catalog.temporary import is_temporary
 from seiche.epoch.barrier import Barrier
@@ -132,7 +132,8 @@ class ViewDefinitions:
         options = read_options(statement.options if of_sink is None else of_sink.rest)
         catalog = self._database.catalog
         names = CatalogNames(catalog, self._variables.search_path)
-        bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=None, strict=False))
+        timezone = self._variables.get("timezone")
+        bound = bind_query(statement.query.tree, names, Settings(timezone=timezone, now_ms=None, strict=False))
         for column in _named(statement.columns, bound.columns):
             check_column_name(column)
         refuse_many_rows(bound.ast, self._key_of)
@@ -144,7 +145,7 @@ class ViewDefinitions:
             )
         if names.system:
             raise FeatureNotSupported(f'{what} "{name}" cannot read system view "{names.system[0]}"')
-        plan = self._database.view_plan(statement, catalog, self._variables.search_path)
+        plan = self._database.view_plan(statement, catalog, self._variables.search_path, timezone)
         reasons = recomputed(plan) if options.strict else ()
         if reasons:
             whole = isinstance(plan, Recompute) or (isinstance(plan, Keyed) and plan.reason is not None)
@@ -233,6 +234,7 @@ class ViewDefinitions:
         properties = {
             "options": dict(statement.options),
             "search_path": list(self._variables.lasting_path),
+            TIMEZONE: self._variables.get("timezone"),
             "plan_version": PLAN_VERSION,
             "background_ddl": self._variables.is_on("background_ddl"),
             **given(kind, self._variables.get),
