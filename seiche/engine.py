@@ -387,6 +387,22 @@ def _write_pools(path: Path) -> Path:
     return path
 
 
+def _heartbeats(master: str) -> dict[str, str]:
+    """Tasks tell with their heartbeats how much they have read.
+
+    Executors inside this process live as long as it does. Where it was stopped for two minutes (a machine that slept, a
+    container that was paused), Spark would take them for dead, and end the process that had just woken up.
+    """
+    often = {"spark.executor.heartbeatInterval": "2s"}
+    if not master.startswith("local") or master.startswith("local-cluster"):
+        return often
+    patient = {
+        "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
+        "spark.executor.heartbeat.maxFailures": "1000000000",
+    }
+    return often | patient
+
+
 def _start_spark(config: Config) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     scratch = _scratch_folder(config)
@@ -398,6 +414,7 @@ def _start_spark(config: Config) -> SparkSession:
         "spark.driver.maxResultSize": f"{max(config.inline_bytes_max * 2 // (1024 * 1024), 64)}m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **_heartbeats(config.master),
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": _write_pools(scratch / "pools.xml").as_uri(),
         "spark.driver.extraJavaOptions": " ".join(("-XX:+UseParallelGC", *class_archive.java_options())),

@@ -6,14 +6,17 @@ python -m tests.crash.scenarios SCENE FOLDER
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
 import seiche
 from seiche.errors import DiskFull, JobFailed, SeicheError
 from tests.crash.worker import SETTINGS, check_files, rows
+from tests.sparks import INTERPRETED
 
 LOAD = "SELECT berth, count(*) AS ships, sum(containers) AS containers FROM arrivals GROUP BY berth"
 BALLAST = "ballast"
@@ -33,6 +36,27 @@ def take_over(folder: Path) -> None:
     with seiche.connect(folder, **SETTINGS) as database:
         assert rows(database, "SELECT * FROM ships") == [(1, "Aurora")]
         database.execute("INSERT INTO ships VALUES (2, 'Borealis')")
+
+
+def sleep(folder: Path) -> None:
+    """Spark's process is stopped for longer than Spark waits for a sign of life, and goes on."""
+    hasty = {
+        "spark.executor.heartbeatInterval": "100ms",
+        "spark.network.timeout": "3s",
+        "spark.network.timeoutInterval": "100ms",
+    }
+    settings = SETTINGS | {"spark_conf": INTERPRETED | hasty}
+    with seiche.connect(folder, **settings) as database:
+        database.execute("CREATE TABLE arrivals (id bigint PRIMARY KEY, berth int, containers int)")
+        database.execute("INSERT INTO arrivals SELECT i, i % 5, i FROM generate_series(1, 100) AS g(i)")
+        java = int(database.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+        for _ in range(4):  # it is a matter of chance whether Spark looks before or after the first new sign
+            os.kill(java, signal.SIGSTOP)
+            time.sleep(8)
+            os.kill(java, signal.SIGCONT)
+            time.sleep(1)
+        database.execute(f"CREATE MATERIALIZED VIEW berth_load AS {LOAD}")
+        compare(database)
 
 
 def full_disk(folder: Path) -> None:
@@ -99,7 +123,7 @@ def compare(database: seiche.Engine) -> None:
     assert Counter(rows(database, "SELECT * FROM berth_load")) == Counter(rows(database, LOAD))
 
 
-SCENES = {"hold": hold, "take_over": take_over, "full_disk": full_disk}
+SCENES = {"hold": hold, "take_over": take_over, "sleep": sleep, "full_disk": full_disk}
 
 if __name__ == "__main__":
     SCENES[sys.argv[1]](Path(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""Another process on the same folder, a full disk, a folder that cannot be written."""
+"""Another process on the same folder, a machine that sleeps, a full disk, a folder that cannot be written."""
 
 from __future__ import annotations
 
@@ -37,6 +37,14 @@ def test_a_second_process_is_refused_by_name_and_takes_over_at_once_when_the_fir
         first.kill()
     with Worker(SCENES, "take_over", data, log=log) as second:
         assert second.wait_for_line("held"), second.tail()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_machine_that_slept_goes_on_when_it_wakes_up(tmp_path: Path) -> None:
+    with Worker(SCENES, "sleep", tmp_path / "data", log=tmp_path / "log") as process:
+        assert process.wait_for_line("held", 180), process.tail()
 
 
 @pytest.mark.spark
