@@ -40,6 +40,7 @@ class BackfillFact:
     started_ms: int
     rate_limit: int | None = None
     inputs: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # rows read, and of how many, by relation
+    kind: str = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ def ddl_progress(facts: Facts) -> Iterator[Row]:
             "progress": it.progress,
             "initialized_at": moment(it.started_ms),
             "is_serverless_backfill": False,
-            "backfill_type": "SNAPSHOT_BACKFILL",
+            "backfill_type": f"{it.kind.replace('-', '_').upper()}_BACKFILL",
         }
 
 

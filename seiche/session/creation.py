@@ -77,9 +77,12 @@ class Creation:
 
         def tell() -> None:
             nonlocal told, due
+            if time.monotonic() < due:
+                return
+            due = time.monotonic() + NOTICE_SECONDS
             progress = self._database.jobs.progress(backfill.job.id)
-            if time.monotonic() >= due and progress is not None and progress != told:
-                told, due = progress, time.monotonic() + NOTICE_SECONDS
+            if progress is not None and progress != told:
+                told = progress
                 self._tell(f'creation of "{backfill.job.name}": {progress}')
 
         self._work.wait_telling(backfill.done, tell)

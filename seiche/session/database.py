@@ -55,9 +55,9 @@ from seiche.storage.bounds import KeyBounds
 from seiche.storage.fold import FoldPolicy
 from seiche.storage.lookups import Lookups
 from seiche.storage.retention import Pins, Trash
-from seiche.stream.backfill.arrangement import ArrangementBackfill, ArrangementState, BackfillKind
+from seiche.stream.backfill.arrangement import ArrangementBackfill, ArrangementState
 from seiche.stream.backfill.hand_over import HandOver
-from seiche.stream.backfill.protocol import Backfill
+from seiche.stream.backfill.protocol import Backfill, BackfillKind
 from seiche.stream.backfill.snapshot import SnapshotBackfill
 from seiche.stream.backfill.state import BackfillState, Surroundings, pin_holder
 from seiche.stream.batch_refresh.runner import Known, RefreshRunner

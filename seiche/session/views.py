@@ -38,8 +38,8 @@ from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_query
 from seiche.sql.functions.system import VERSION
 from seiche.sql.single_rows import refuse_many_rows
-from seiche.stream.backfill.arrangement import ArrangementState, BackfillKind, choose
-from seiche.stream.backfill.protocol import Backfill
+from seiche.stream.backfill.arrangement import ArrangementState, choose
+from seiche.stream.backfill.protocol import Backfill, BackfillKind
 from seiche.stream.backfill.stages import stages
 from seiche.stream.backfill.state import BackfillState, pins_at
 from seiche.stream.batch_refresh.schedule import read_schedule

@@ -60,7 +60,7 @@ def _backfills(database: Database) -> Iterator[BackfillFact]:
         if item.status is ObjectStatus.CREATING:
             progress = database.jobs.progress(item.id) or "Stopped"
             running = database.jobs.get(item.id)
-            known = (running.rate_limit, dict(running.inputs_read)) if running is not None else ()
+            known = (running.rate_limit, dict(running.inputs_read), running.kind.value) if running is not None else ()
             yield BackfillFact(item.id, item.definition, progress, item.created_ms, *known)
 
 

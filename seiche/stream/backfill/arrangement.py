@@ -23,7 +23,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +41,7 @@ from seiche.storage.changes import Changes
 from seiche.stream import fragment as fragments
 from seiche.stream.backfill.ledger import Ledger, Reached
 from seiche.stream.backfill.progress import InputProgress, Phase, Progress, StepSizer
+from seiche.stream.backfill.protocol import BackfillKind
 from seiche.stream.backfill.rate_limit import RateLimiter
 from seiche.stream.backfill.slices import (
     GrowingReads,
@@ -58,14 +58,6 @@ from seiche.stream.view import ViewJob
 
 ROWS_PER_BARRIER = 10_000
 BARRIER_SECONDS = 0.5
-
-
-class BackfillKind(Enum):
-    """How a view's history is read. The value is what EXPLAIN says."""
-
-    SNAPSHOT = "snapshot"
-    ARRANGEMENT = "arrangement"
-    NO_SHUFFLE = "no-shuffle"
 
 
 def kinds_for(job: ViewJob) -> tuple[BackfillKind, ...]:
@@ -100,7 +92,7 @@ def _keeps_key(plan: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ArrangementState:
-    """What is stored, the progress by vnode aside. `estimates` are rows by vnode as of the beginning."""
+    """What is stored, the progress by vnode aside. `estimates` are the rows of the inputs at the beginning."""
 
     kind: BackfillKind
     begun: bool = False
@@ -110,7 +102,7 @@ class ArrangementState:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "version": 1,
+            "version": 2,
             "kind": self.kind.value,
             "begun": self.begun,
             "estimates": {str(relation): rows for relation, rows in self.estimates.items()},
@@ -120,10 +112,11 @@ class ArrangementState:
 
     @staticmethod
     def from_json(data: Any) -> ArrangementState:
+        counted = VNODES if data["version"] == 1 else 1  # it had the rows of one vnode
         return ArrangementState(
             BackfillKind(data["kind"]),
             data["begun"],
-            {RelationId(int(relation)): rows for relation, rows in data["estimates"].items()},
+            {RelationId(int(relation)): rows * counted for relation, rows in data["estimates"].items()},
             data["rate"],
             tuple((RelationId(before), RelationId(after)) for before, after in data["order"]),
         )
@@ -160,9 +153,11 @@ class ArrangementBackfill:
         self._paused = False
         self._started = False
         self._told = False  # a new rate that is not stored yet
+        self._shown: Progress | None = None
         self._finishing = False
         if not state.estimates:
-            self._state = replace(state, estimates={each: self._estimate(each, since) for each in view.inputs})
+            known = {each: runtime.versions.at(each, since).rows_estimate for each in view.inputs}
+            self._state = replace(state, estimates=known)
         self._driven = _driven(view, self._state)
         inputs = {each: InputProgress.restored(each, self._counts(each), stored) for each in self._driven}
         self._ledger = Ledger(since, Reached(state.begun, inputs))
@@ -226,6 +221,10 @@ class ArrangementBackfill:
         self._limiter.set(rate)
 
     @property
+    def kind(self) -> BackfillKind:
+        return self._state.kind
+
+    @property
     def rate_limit(self) -> int | None:
         return self._limiter.rate
 
@@ -242,13 +241,20 @@ class ArrangementBackfill:
         waits = "paused: RESUME continues" if self._paused else None
         if waits is None and self._limiter.rate == 0:
             waits = "paused by a backfill_rate_limit of 0"
-        done = sum(each.done for each in now.inputs.values())
-        total = sum(each.total for each in now.inputs.values())
-        return Progress(Phase.FINISHING if now.finished else Phase.SNAPSHOT, min(done, total), total, 0, waits)
+        read = self.inputs_read.values()
+        done, total = sum(each for each, _ in read), sum(each for _, each in read)
+        phase = Phase.FINISHING if now.finished else Phase.SNAPSHOT
+        self._shown = Progress(phase, done, total, 0, waits).after(self._shown)
+        return self._shown
 
     @property
     def inputs_read(self) -> Mapping[RelationId, tuple[int, int]]:
-        return {relation: (each.done, each.total) for relation, each in self._ledger.newest.inputs.items()}
+        return {relation: self._told_of(each) for relation, each in self._ledger.newest.inputs.items()}
+
+    def _told_of(self, read: InputProgress) -> tuple[int, int]:
+        """How many of an input's rows were read: as large a share of those it had at first as of its vnodes."""
+        rows = self._state.estimates[read.relation]
+        return min(read.done * rows // read.total, rows) if read.total else 0, rows
 
     def cancel(self, timeout: float | None = None) -> None:
         """The drop that follows takes it out of the graph."""
@@ -370,11 +376,9 @@ class ArrangementBackfill:
     def _may_read(self) -> bool:
         return self._started and not self._paused and self._limiter.delay() == 0
 
-    def _estimate(self, relation: RelationId, epoch: Epoch) -> int:
-        return -(-self._runtime.versions.at(relation, epoch).rows_estimate // VNODES)
-
     def _counts(self, relation: RelationId) -> tuple[int, ...]:
-        return (self._state.estimates[relation],) * VNODES
+        """Rows by vnode. Rounded up: a table of few rows may grow before they are read, and is read in slices too."""
+        return (-(-self._state.estimates[relation] // VNODES),) * VNODES
 
     def _finished(self, answer: Future[Any]) -> None:
         if self.done.done():

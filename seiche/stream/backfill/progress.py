@@ -169,6 +169,12 @@ class Progress:
     lag_ms: int = 0
     waits_for: str | None = None  # why it does not move: a limit of 0, a pause, a place in the queue
 
+    def after(self, told: Progress | None) -> Progress:
+        """What is told after `told`: of the same rows never fewer, also where a step failed and is run again."""
+        if told is None or told.phase is not self.phase or told.total != self.total:
+            return self
+        return replace(self, done=max(self.done, told.done))
+
     @property
     def percent(self) -> float:
         match self.phase:

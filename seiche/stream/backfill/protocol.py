@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
+from enum import Enum
 from typing import Protocol
 
 from seiche.model import RelationId
@@ -15,8 +16,19 @@ from seiche.stream.backfill.progress import Progress
 from seiche.stream.view import ViewJob
 
 
+class BackfillKind(Enum):
+    """How a view's history is read. The value is what EXPLAIN says."""
+
+    SNAPSHOT = "snapshot"
+    ARRANGEMENT = "arrangement"
+    NO_SHUFFLE = "no-shuffle"
+
+
 class Backfill(Protocol):
     """A job's creation under way. Every method may be called from any thread."""
+
+    @property
+    def kind(self) -> BackfillKind: ...
 
     @property
     def job(self) -> ViewJob: ...

@@ -35,6 +35,7 @@ from seiche.sql.failures import translate_spark_error
 from seiche.stream import fragment as fragments
 from seiche.stream.backfill.durable import LOOK_AGAIN_SECONDS, commit_step
 from seiche.stream.backfill.progress import InputProgress, Phase, Progress, StepSizer, even, next_slice
+from seiche.stream.backfill.protocol import BackfillKind
 from seiche.stream.backfill.rate_limit import RateLimiter
 from seiche.stream.backfill.slices import (
     NOTHING,
@@ -47,6 +48,7 @@ from seiche.stream.backfill.slices import (
 )
 from seiche.stream.backfill.stages import Method, Stage, stages
 from seiche.stream.backfill.state import BackfillState, Surroundings, pins_at
+from seiche.stream.backfill.under_way import SparkReads, UnderWay
 from seiche.stream.runtime import Failures, shape
 from seiche.stream.view import ViewJob
 
@@ -62,6 +64,8 @@ AHEAD_SECONDS_MAX = 1.0  # that a limited step may take for granted of its own t
 
 class SnapshotBackfill:
     """One view's creation, on a thread of its own. Satisfies `seiche.stream.backfill.protocol.Backfill`."""
+
+    kind = BackfillKind.SNAPSHOT
 
     def __init__(
         self,
@@ -94,6 +98,10 @@ class SnapshotBackfill:
         self._paused = False
         self._nudge = threading.Event()
         self._committing = threading.Lock()
+        self._telling = threading.Lock()
+        self._told: Progress | None = None
+        self._under_way = UnderWay(SparkReads(around.runtime.spark, self._group))
+        self._building = 0  # the stage of the step under way
         self._thread = threading.Thread(target=self._run, name=f"backfill-{job.name}", daemon=True)
         self._estimates: dict[RelationId, int] = {}
         self._stages: tuple[Stage, ...] = ()
@@ -151,17 +159,27 @@ class SnapshotBackfill:
 
     @property
     def progress(self) -> Progress:
-        state, waits = self.state, None
+        waits = None
         if self._paused:
             waits = "paused: RESUME continues"
         elif self._limiter.rate == 0:
             waits = "paused by a backfill_rate_limit of 0"
-        total = self._total()
-        done = sum(self._stage_rows(index) for index in range(min(state.stage, len(self._stages))))
-        if state.stage < len(self._stages):
-            done += sum(self._inputs[each].done for each in self._stages[state.stage].read if each in self._inputs)
         lag_ms = physical_ms(self._runtime.versions.committed_epoch) - physical_ms(self._as_of())
-        return Progress(self._phase, done, total, max(lag_ms, 0), waits)
+        with self._telling:
+            now = Progress(self._phase, self._done(), self._total(), max(lag_ms, 0), waits)
+            self._told = now.after(self._told)
+            return self._told
+
+    def _done(self) -> int:
+        """The rows that were read: of the steps that are durable, and of the one under way."""
+        stage = max(self.state.stage, self._building)
+        before = sum(self._stage_rows(index) for index in range(min(stage, len(self._stages))))
+        if stage >= len(self._stages):
+            return before
+        read = sum(self._inputs[each].done for each in self._stages[stage].read if each in self._inputs)
+        if stage == self._building:
+            read += self._under_way.rows
+        return before + min(read, self._stage_rows(stage))
 
     @property
     def inputs_read(self) -> Mapping[RelationId, tuple[int, int]]:
@@ -246,9 +264,10 @@ class SnapshotBackfill:
     def _build_at_once(self) -> None:
         pinned, started, read = self.state.pinned, self._around.clock.monotonic(), 0
         with self._around.trash.reading():
-            for each in self.job.fragments:
+            for index, each in enumerate(self.job.fragments):
                 self._stop_if_cancelled()
                 inputs = sum(map(self._estimate, each.inputs))
+                self._begin(index, self._stage_rows(index), inputs)
                 if not inputs and is_empty_over_nothing(each.plan):
                     continue  # as it is for most views right after their tables were created
                 with self._runtime.scope() as scope:
@@ -256,6 +275,7 @@ class SnapshotBackfill:
                     self._write(each, frame, pinned, few=inputs <= self._runtime.limits.inline_rows_max)
                 read += sum(map(self._estimate, each.inputs & self.job.inputs))
         self._commit(replace(self.state, as_of=pinned, stage=len(self._stages)))
+        self._under_way.end()
         self._took(read, self._around.clock.monotonic() - started)
 
     def _run_stage(self, stage: Stage) -> None:
@@ -273,13 +293,21 @@ class SnapshotBackfill:
             self._step(stage, relation if relation is not None else stage.driven[0])
         self._end_stage()
 
+    def _begin(self, stage: int, counts: int, expected: int) -> None:
+        """A step begins that counts as so many rows when it is durable. Under a limit only these are told."""
+        with self._telling:
+            self._building = stage
+            self._under_way.begin(counts if self._limiter.rate is None else 0, expected)
+
     def _run_whole(self, stage: Stage) -> None:
         pinned, started = self.state.pinned, self._around.clock.monotonic()
+        self._begin(self.state.stage, self._stage_rows(self.state.stage), self._to_read(stage))
         with self._around.trash.reading(), self._runtime.scope() as scope:
             frame = fragments.build(stage.fragment, WholeReads(self._runtime, scope, pinned, pinned, {}))
             self._write(stage.fragment, frame, self._next_epoch(), few=False)
         self._stop_if_cancelled()
         self._end_stage()
+        self._under_way.end()
         self._took(sum(map(self._estimate, stage.at_once)), self._around.clock.monotonic() - started)
 
     def _await_turn(self, stage: Stage) -> None:
@@ -320,13 +348,16 @@ class SnapshotBackfill:
             rows, new = found
             read = rows.rows
             self._limiter.spend(read)  # now, so that the time of the work counts for the next step
+            self._begin(self.state.stage, read, self._to_read(stage) - self._estimate(relation) + read)
             if read or not self.state.begun:
                 self._work_in(stage, rows, new)
         self._stop_if_cancelled()
         self._commit(
             replace(self.state, step=self.state.step + 1, begun=True), vnodes=new.stored(self.job.id, since=old)
         )
-        self._inputs[relation] = new
+        with self._telling:
+            self._inputs[relation] = new
+            self._under_way.end()
         if not self.steps:  # the first one of a process warms Spark up, and is not caught up with
             self._limiter.begin()
         self._took(read, self._around.clock.monotonic() - started)
@@ -469,6 +500,10 @@ class SnapshotBackfill:
             if relation in self.job.inputs:
                 self._estimates[relation] = known
         return known
+
+    def _to_read(self, stage: Stage) -> int:
+        """The rows that a step reads at most, of the inputs that it sees whole too."""
+        return sum(map(self._estimate, stage.fragment.inputs))
 
     def _total(self) -> int:
         return sum(self._stage_rows(index) for index in range(len(self._stages)))

@@ -25,6 +25,7 @@ FACTS = Facts(
             1000,
             rate_limit=50,
             inputs={SHIPS: (400, 500), ARRIVALS: (12, 500)},
+            kind="no-shuffle",
         ),
     ),
     refreshes=(Refreshed(BUSY, "BatchRefresh Idle", 5, 1200, 3, 40, None),),
@@ -113,5 +114,6 @@ def test_an_unknown_view_suggests_the_nearest() -> None:
 def test_jobs_in_creation_and_refreshes_tell_how_far_they_are() -> None:
     (creating,) = shown("rw_ddl_progress")
     assert (creating["ddl_id"], creating["progress"]) == (BUSY, "Snapshot [41.20% (412/1000)]")
+    assert creating["backfill_type"] == "NO_SHUFFLE_BACKFILL"
     (refreshed,) = shown("rw_batch_refresh_jobs")
     assert (refreshed["id"], refreshed["lag_ms"], refreshed["state"]) == (BUSY, 1200, "BatchRefresh Idle")

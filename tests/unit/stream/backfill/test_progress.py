@@ -111,3 +111,12 @@ def test_rows_that_are_not_counted_are_spread_evenly() -> None:
 def test_progress_is_told_in_the_words_of_its_phase(progress: Progress, text: str) -> None:
     assert str(progress) == text
     assert progress.percent < 100 or progress.phase is Phase.DONE
+
+
+def test_what_was_told_is_not_taken_back() -> None:
+    told = Progress(Phase.SNAPSHOT, 60, 100)
+    assert Progress(Phase.SNAPSHOT, 10, 100).after(told).done == 60
+    assert Progress(Phase.SNAPSHOT, 70, 100).after(told).done == 70
+    assert Progress(Phase.SNAPSHOT, 10, 500).after(told).done == 10, "other rows: they are counted now"
+    assert Progress(Phase.LOG, lag_ms=5).after(told) == Progress(Phase.LOG, lag_ms=5)
+    assert Progress(Phase.SNAPSHOT, 10, 100).after(None).done == 10
