@@ -66,7 +66,7 @@ class Alter:
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             changed = named_anew(catalog, found.id, statement.new_name)
             job = JobId(found.id)
-            if job in graph:  # jobs know their names, for messages
+            if job in graph and self._database.jobs.get(job) is None:  # jobs know their names, for messages
                 graph = graph.replace(replace(graph.job(job), name=statement.new_name))  # type: ignore[type-var]
             return changed, graph, Checkpoint(), None, None
 

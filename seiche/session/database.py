@@ -216,8 +216,17 @@ class Database:
         def publish() -> None:
             self.catalog = new
             self._offer_indexes()
+            self._tell_names()
 
         return Checkpoint.between(old, new), publish
+
+    def _tell_names(self) -> None:
+        """Lets what runs beside the main graph or grows in it know what its views are called."""
+        for each in self.jobs.listed():
+            view = self.catalog.by_id.get(ObjectId(each.job.id))
+            if view is not None and view.name != each.job.name:
+                each.set_name(view.name)
+        self.refreshes.set_names({JobId(each.id): each.name for each in self.catalog.objects(*FOLLOWING_KINDS)})
 
     def _offer_indexes(self) -> None:
         """Lets lookups use the indexes that are complete at the committed epoch."""
@@ -319,7 +328,8 @@ class Database:
     ) -> ArrangementBackfill:
         """A view's creation as a job of the main graph. The caller adds it to the graph, and to the list of jobs."""
         growing = ArrangementBackfill(job, state, job.runtime, self.clock, self._take_over, stored=stored, since=since)
-        growing.set_tasks(job.runtime.tasks, backfill_parallelism_of(view).fixed)
+        parallelism = backfill_parallelism_of(view)
+        growing.set_tasks(parallelism.tasks(self.runtime.cores), parallelism.fixed)
         return growing
 
     def resume_in_graph(self, state: StoredState) -> None:
@@ -388,31 +398,32 @@ class Database:
         """A view that has read all history inside the main graph is a plain job of it from here on."""
 
         def work(graph: Graph, barrier: Barrier) -> Effect:
-            part, make_current = self._created(backfill, barrier)
+            job, part, make_current = self._created(backfill, barrier)
             gone = Checkpoint(put_progress={backfill.id: None}, drop_backfill=frozenset([backfill.id]))
-            return Effect(
-                graph.without_job(backfill.id).with_job(backfill.job), part.merge(gone), on_publish=make_current
-            )
+            return Effect(graph.without_job(backfill.id).with_job(job), part.merge(gone), on_publish=make_current)
 
         return self.coordinator.command(_Working(work))
 
-    def _created(self, backfill: Backfill, barrier: Barrier) -> tuple[Checkpoint, Callable[[], None]]:
+    def _created(self, backfill: Backfill, barrier: Barrier) -> tuple[ViewJob, Checkpoint, Callable[[], None]]:
+        """The view's job from here on, with the name and the tasks that it was given meanwhile, and its new status."""
         catalog = self.catalog_at(barrier)
         view = catalog.get(backfill.job.id)
-        return self.change_catalog(barrier, catalog.with_objects(replace(view, status=ObjectStatus.CREATED)))
+        job = replace(backfill.job, name=view.name, runtime=self.runtime_of(parallelism_of(view)))
+        created = catalog.with_objects(replace(view, status=ObjectStatus.CREATED))
+        return job, *self.change_catalog(barrier, created)
 
     def _hand_over(self, backfill: SnapshotBackfill) -> Future[Any]:
         """A view that has caught up enters the main graph."""
 
-        def publish(barrier: Barrier) -> tuple[Checkpoint, Callable[[], None]]:
-            part, make_current = self._created(backfill, barrier)
+        def publish(barrier: Barrier) -> tuple[ViewJob, Checkpoint, Callable[[], None]]:
+            job, part, make_current = self._created(backfill, barrier)
 
             def published() -> None:
                 make_current()
                 self.pins.drop([pin_holder(backfill.job.id)])
                 self.maintenance.note(backfill.job.outputs)
 
-            return part, published
+            return job, part, published
 
         return self.coordinator.command(HandOver(backfill, self.runtime, publish))
 
@@ -423,7 +434,7 @@ class Database:
         self.refreshes.snapshot_read(job.id)
 
         def work(graph: Graph, barrier: Barrier) -> Effect:
-            part, make_current = self._created(backfill, barrier)
+            _, part, make_current = self._created(backfill, barrier)
             schedule = schedule_of(self.catalog_at(barrier).get(job.id))
             if schedule is None:
                 raise InvariantError(f"view {job.name!r} lost its schedule")

@@ -232,6 +232,9 @@ class ArrangementBackfill:
         self._runtime = replace(self._runtime, tasks=tasks)
         self._limiter.set_tasks(fixed or 1)
 
+    def set_name(self, name: str) -> None:
+        self.job, self.name = replace(self.job, name=name), name
+
     def set_paused(self, paused: bool) -> None:
         self._paused = paused
 

@@ -12,6 +12,7 @@ from seiche.epoch.graph import Graph
 from seiche.stream.backfill.snapshot import SnapshotBackfill
 from seiche.stream.backfill.state import pin_holder
 from seiche.stream.runtime import Runtime
+from seiche.stream.view import ViewJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +21,13 @@ class HandOver:
 
     backfill: SnapshotBackfill
     runtime: Runtime
-    publish: Callable[[Barrier], tuple[Checkpoint, Callable[[], None]]]
+    publish: Callable[[Barrier], tuple[ViewJob, Checkpoint, Callable[[], None]]]  # the job as it is called by then
 
     def apply(self, graph: Graph, barrier: Barrier) -> Effect:
         job = self.backfill.job
         try:
             self.backfill.replay(barrier.previous)
-            part, on_publish = self.publish(barrier)
+            current, part, on_publish = self.publish(barrier)
         except BaseException:
             self.runtime.writer.remove(self.runtime.versions.discard(job.outputs))
             raise
@@ -37,4 +38,4 @@ class HandOver:
             put_progress={job.id: None},
             drop_backfill=frozenset([job.id]),
         )
-        return Effect(graph.with_job(job), part.merge(gone), None, on_publish)
+        return Effect(graph.with_job(current), part.merge(gone), None, on_publish)

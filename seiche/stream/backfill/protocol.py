@@ -60,6 +60,10 @@ class Backfill(Protocol):
         is fixed, the rate is that of each."""
         ...
 
+    def set_name(self, name: str) -> None:
+        """The view is called otherwise from now on."""
+        ...
+
     def set_paused(self, paused: bool) -> None:
         """Whether the whole database is paused."""
         ...

@@ -149,6 +149,9 @@ class SnapshotBackfill:
         self._limiter.set_tasks(fixed or 1)
         self._nudge.set()
 
+    def set_name(self, name: str) -> None:
+        self.job = replace(self.job, name=name)
+
     def set_paused(self, paused: bool) -> None:
         self._paused = paused
         self._nudge.set()

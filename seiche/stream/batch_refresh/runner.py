@@ -165,6 +165,12 @@ class RefreshRunner:
             self._entries[job].schedule = schedule
         self._tick.set()
 
+    def set_names(self, names: Mapping[JobId, str]) -> None:
+        """What the views are called from now on."""
+        with self._lock:
+            for job, entry in self._entries.items():
+                entry.name = names.get(job, entry.name)
+
     def set_paused(self, paused: bool) -> None:
         with self._lock:
             self._paused = paused
