@@ -14,6 +14,7 @@ from typing import Any, Protocol, TextIO
 
 WATCH_SECONDS = 1.0
 BAR_CELLS = 24
+NONE = "no job is running\n"
 _PERCENT = re.compile(r"\[(\d+(?:\.\d+)?)%")
 _UP = "\x1b[{}A"
 _CLEAR_TO_END = "\x1b[J"
@@ -54,7 +55,8 @@ def line(job: Job, width: int) -> str:
 
 def show(database: Database, out: TextIO) -> int:
     """The jobs as they are now."""
-    _draw(running(database), out)
+    if not _draw(running(database), out):
+        out.write(NONE)
     return 0
 
 
@@ -74,7 +76,7 @@ def watch(database: Database, out: TextIO, *, sleep: Callable[[float], None] = t
         sleep(WATCH_SECONDS)
     if live and drawn:
         out.write(_UP.format(drawn) + "\r" + _CLEAR_TO_END)
-    out.write("no job is running\n")
+    out.write(NONE)
     return 0
 
 

@@ -73,7 +73,8 @@ class Session:
         self._started_ms = database.clock.now_ms()
         self._statement: tuple[str, int] = ("", self._started_ms)  # what runs or ran last, and since when
         self._asker = Asker(database, self.pid, self._started_ms)
-        self._work = Work(database.runtime.spark.sparkContext, f"session-{self.pid}", self._asker.stop)
+        context = database.runtime.spark.sparkContext
+        self._work = Work(context, f"session-{self.pid}", self._asker.stop, self._say_why)
         database.sessions[self.pid] = self
         self._notices: list[str] = []
         self.on_notice: Callable[[str], None] = lambda _: None  # what a client is told while a statement runs
@@ -556,6 +557,11 @@ class Session:
         return Result("ALTER_SYSTEM")
 
     # ------------------------------------------------------------------------------------------------
+
+    def _say_why(self) -> None:
+        """Tells the client why its statement waits, where that is not the statement's own doing."""
+        if self._database.coordinator.paused:
+            self.on_notice("the database is paused: the statement goes on after RESUME")
 
     def _note(self, notice: str | None) -> None:
         if notice is not None:

@@ -21,16 +21,23 @@ from seiche.sql.failures import translate_spark_error
 
 _POLL_SECONDS = 0.05
 _CANCEL_AGAIN_SECONDS = 0.2
+_PATIENCE_SECONDS = 1.0  # before a client is told why a statement waits
 T = TypeVar("T")
 
 
 class Work:
-    """What a session does now, one statement after another. `interrupt` stops what is no Spark job."""
+    """What a session does now, one statement after another.
 
-    def __init__(self, context: SparkContext, name: str, interrupt: Callable[[], None]) -> None:
+    `interrupt` stops what is no Spark job. `say_why` is called when a statement has waited for a while.
+    """
+
+    def __init__(
+        self, context: SparkContext, name: str, interrupt: Callable[[], None], say_why: Callable[[], None]
+    ) -> None:
         self._context = context
         self._name = name
         self._interrupt = interrupt
+        self._say_why = say_why
         self._works = 0
         self._depth = 0
         self._cancelled = threading.Event()
@@ -114,7 +121,11 @@ class Work:
 
     def wait(self, future: Future[Any], *, owned: bool = True) -> Any:
         """The future's value. A cancelled statement stops waiting, and takes back what is its own (`owned`)."""
+        patient_until: float | None = time.monotonic() + _PATIENCE_SECONDS
         while True:
+            if patient_until is not None and time.monotonic() > patient_until:
+                patient_until = None
+                self._say_why()
             try:
                 return future.result(timeout=_POLL_SECONDS)
             except FutureTimeout:

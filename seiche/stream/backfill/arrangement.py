@@ -40,7 +40,7 @@ from seiche.plan.algebra import Scan, Select
 from seiche.storage.changes import Changes
 from seiche.stream import fragment as fragments
 from seiche.stream.backfill.ledger import Ledger, Reached
-from seiche.stream.backfill.progress import InputProgress, Phase, Progress, StepSizer
+from seiche.stream.backfill.progress import PAUSED, InputProgress, Phase, Progress, StepSizer
 from seiche.stream.backfill.protocol import BackfillKind
 from seiche.stream.backfill.rate_limit import RateLimiter
 from seiche.stream.backfill.slices import (
@@ -241,7 +241,7 @@ class ArrangementBackfill:
     @property
     def progress(self) -> Progress:
         now = self._ledger.newest
-        waits = "paused: RESUME continues" if self._paused else None
+        waits = PAUSED if self._paused else None
         if waits is None and self._limiter.rate == 0:
             waits = "paused by a backfill_rate_limit of 0"
         read = self.inputs_read.values()

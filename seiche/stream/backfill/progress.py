@@ -22,6 +22,7 @@ from seiche.errors import InvariantError
 from seiche.model import VNODES, JobId, RelationId
 
 NEARLY = 99.99  # percent shown until the very end
+PAUSED = "paused: RESUME continues"
 
 Position = tuple[str | None, ...]  # the values of a key as text, None for NULL
 

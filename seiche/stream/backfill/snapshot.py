@@ -34,7 +34,7 @@ from seiche.plan.fragments import Fragment
 from seiche.sql.failures import translate_spark_error
 from seiche.stream import fragment as fragments
 from seiche.stream.backfill.durable import LOOK_AGAIN_SECONDS, commit_step
-from seiche.stream.backfill.progress import InputProgress, Phase, Progress, StepSizer, even, next_slice
+from seiche.stream.backfill.progress import PAUSED, InputProgress, Phase, Progress, StepSizer, even, next_slice
 from seiche.stream.backfill.protocol import BackfillKind
 from seiche.stream.backfill.rate_limit import RateLimiter
 from seiche.stream.backfill.slices import (
@@ -102,6 +102,7 @@ class SnapshotBackfill:
         self._told: Progress | None = None
         self._under_way = UnderWay(SparkReads(around.runtime.spark, self._group))
         self._building = 0  # the stage of the step under way
+        self._trouble: str | None = None  # for which the last step is run again
         self._thread = threading.Thread(target=self._run, name=f"backfill-{job.name}", daemon=True)
         self._estimates: dict[RelationId, int] = {}
         self._stages: tuple[Stage, ...] = ()
@@ -162,9 +163,9 @@ class SnapshotBackfill:
 
     @property
     def progress(self) -> Progress:
-        waits = None
+        waits = f"tried again: {self._trouble}" if self._trouble is not None else None
         if self._paused:
-            waits = "paused: RESUME continues"
+            waits = PAUSED
         elif self._limiter.rate == 0:
             waits = "paused by a backfill_rate_limit of 0"
         lag_ms = physical_ms(self._runtime.versions.committed_epoch) - physical_ms(self._as_of())
@@ -217,6 +218,7 @@ class SnapshotBackfill:
                     self.done.set_exception(cause)
                     return
                 log.warning("creation of %s is tried again: %s", self.job.name, cause.message)
+                self._trouble = cause.message
                 self._cancelled.wait(RETRY_SECONDS[failures])
                 failures += 1
 
@@ -464,7 +466,7 @@ class SnapshotBackfill:
             commit_step(self._around.store, checkpoint, self.job.id, state.to_json(), self._cancelled.wait)
             self._runtime.versions.publish_relations(self.job.outputs)
             self._around.pins.put(pins)
-            self.state = state
+            self.state, self._trouble = state, None
 
     def _undo_step(self, *, keep_files: bool) -> None:
         """Forgets what is staged. Files that may be registered stay; if they are not, the next start sweeps them."""

@@ -20,6 +20,7 @@ from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
 from seiche.model import Epoch, JobId, ObjectId, Pin, RelationId, physical_ms
 from seiche.sql.failures import translate_spark_error
 from seiche.stream.backfill.durable import commit_step
+from seiche.stream.backfill.progress import PAUSED
 from seiche.stream.backfill.state import Surroundings, pin_holder
 from seiche.stream.batch_refresh.machine import BatchRefresh, FinishingSnapshot, Idle, LogEpoch
 from seiche.stream.batch_refresh.schedule import Cron, Every, Schedule
@@ -30,6 +31,7 @@ from seiche.stream.view import ViewJob
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
+LOOK_AGAIN_SECONDS = 0.2  # while everything is paused
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ class RefreshRunner:
             return tuple(
                 Refreshed(
                     ObjectId(job),
-                    entry.machine.progress(),
+                    entry.machine.progress() + (f", {PAUSED}" if self._paused else ""),
                     at,
                     max(physical_ms(committed) - physical_ms(at), 0),
                     entry.metrics.runs,
@@ -341,7 +343,7 @@ class RefreshRunner:
         self._metrics.refresh_inflight.set(len(barriers), relation=entry.name)
         began = self._around.clock.monotonic()
         for barrier in barriers:
-            self._stop_if_told(entry)
+            self._wait_while_paused(entry)
             if barrier.kind is not BarrierKind.CHECKPOINT:
                 continue  # its changes are part of the next checkpoint's: one replay for both
             history = History(job, entry.name, barrier.epoch, "batch refresh")
@@ -406,6 +408,12 @@ class RefreshRunner:
                 self._runtime.writer.forget(segment)
         else:
             self._runtime.writer.remove(lost)
+
+    def _wait_while_paused(self, entry: _Entry) -> None:
+        self._stop_if_told(entry)
+        while self._paused:
+            self._stopped.wait(LOOK_AGAIN_SECONDS)
+            self._stop_if_told(entry)
 
     def _stop_if_told(self, entry: _Entry) -> None:
         if self._stopped.is_set() or entry.machine.pinned is None:

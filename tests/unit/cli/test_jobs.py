@@ -52,6 +52,12 @@ def test_a_job_is_a_bar_and_words_on_one_line() -> None:
     assert f"[{'?' * 24}]  LogStore" in second
 
 
+def test_that_there_is_no_job_is_said() -> None:
+    out = io.StringIO()
+    assert jobs.show(Harbour(), out) == 0
+    assert out.getvalue() == "no job is running\n"
+
+
 def test_a_line_is_cut_to_the_terminal() -> None:
     job = jobs.Job(7, "CREATE MATERIALIZED VIEW " + "x" * 500, "Snapshot [1.00% (1/100)]")
     assert len(jobs.line(job, 80)) == 80
