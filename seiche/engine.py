@@ -237,6 +237,7 @@ class Engine:
         self._undo.append(database.feeds.stop)
         database.resume(state)
         drop_unfinished(database)
+        database.tell_recovered("start")
         database.maintenance.note(RelationId(each) for each in database.runtime.versions.relations())
 
     def _start_paused(self) -> None:

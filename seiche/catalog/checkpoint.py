@@ -20,6 +20,9 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 
+RECOVERED = "GLOBAL_RECOVERY_SUCCESS"  # the kind of event that a start leaves, and RECOVER
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something worth telling an operator later. `info` holds JSON values."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from seiche.catalog import oids
 from seiche.catalog.access import access_list
+from seiche.catalog.checkpoint import RECOVERED
 from seiche.catalog.facts import Facts, moment
 from seiche.catalog.objects import (
     CONNECTOR,
@@ -399,7 +400,7 @@ def event_logs(facts: Facts) -> Iterator[Row]:
 
 
 def recovery_info(facts: Facts) -> Iterator[Row]:
-    last = next((it for it in facts.events if it.kind == "recovery"), None)
+    last = next((it for it in facts.events if it.kind == RECOVERED), None)
     for it in facts.catalog.databases:
         yield {
             "database_id": it.id,

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from seiche.catalog.objects import ObjectKind, ObjectStatus
-from seiche.errors import SeicheError, UndefinedObject
+from seiche.errors import QueryCanceled, SeicheError, UndefinedObject
+from seiche.model import ObjectId
 from seiche.session import show
 from seiche.session.create_index import IndexDefinitions
 from seiche.session.database import Database
@@ -21,6 +22,7 @@ from seiche.stream.backfill.protocol import Backfill
 from seiche.types import VARCHAR
 
 NOTICE_SECONDS = 1.0
+AGAIN_SECONDS = 0.05  # between two looks for a creation that was stopped and goes on
 
 
 class Creation:
@@ -85,12 +87,29 @@ class Creation:
                 told = progress
                 self._tell(f'creation of "{backfill.job.name}": {progress}')
 
-        self._work.wait_telling(backfill.done, tell)
+        while True:
+            try:
+                self._work.wait_telling(backfill.done, tell)
+                return
+            except QueryCanceled:
+                self._work.stop_if_told()
+                again = self._begun_again(backfill)
+                if again is None:
+                    raise
+                backfill = again
+
+    def _begun_again(self, backfill: Backfill) -> Backfill | None:
+        """The creation that goes on where one was stopped, as RECOVER does it; None when the view is gone."""
+        while self._database.recovering:
+            self._work.stop_if_told()
+            time.sleep(AGAIN_SECONDS)
+        listed = self._database.jobs.get(backfill.job.id)
+        return listed if listed is not backfill else None
 
     def wait(self, statement: ast.Wait) -> None:
         if statement.name is None:
             for backfill in self._database.jobs.listed():
-                self._wait_for(backfill)
+                self._wait_for_if_kept(backfill)
             self._work.wait(self._database.delivered())  # the first rows of a sink, if a kill came before them
             return
         view = self._database.catalog.find(
@@ -103,6 +122,13 @@ class Creation:
         if found is not None:
             self._wait_for(found)
 
+    def _wait_for_if_kept(self, backfill: Backfill) -> None:
+        """As `_wait_for`, and content with a view that somebody cancels: there is nothing left to wait for."""
+        try:
+            self._wait_for(backfill)
+        except QueryCanceled:
+            self._work.stop_if_told()
+
     def _abandon(self, backfill: Backfill) -> None:
         """A view that could not be created leaves nothing behind."""
         self._work.forget_cancel()
@@ -111,9 +137,11 @@ class Creation:
             Drops(self._definitions()).drop_objects([view.id], cascade=True)
 
     def cancel(self, statement: ast.CancelJobs) -> Result:
-        for number in statement.ids:
-            item = self._database.catalog.by_id.get(number)  # type: ignore[call-overload]
+        """All of them, or none where one does not exist."""
+        jobs = dict.fromkeys(map(ObjectId, statement.ids))
+        for number in jobs:
+            item = self._database.catalog.by_id.get(number)
             if item is None or item.status is not ObjectStatus.CREATING:
                 raise UndefinedObject(f"job {number} does not exist", hint="SHOW JOBS lists the jobs.")
-            Drops(self._definitions()).drop_objects([item.id], cascade=True)
+        Drops(self._definitions()).drop_objects(list(jobs), cascade=True)
         return show.rows("CANCEL_COMMAND", [("Id", VARCHAR)], [(str(number),) for number in statement.ids])

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
+from seiche.catalog.checkpoint import RECOVERED, Checkpoint, Event, VnodeProgress
 from seiche.catalog.facts import SessionFact
 from seiche.catalog.objects import FOLLOWING_KINDS, TIMEZONE, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import PARALLELISM, Parallelism, backfill_parallelism_of, parallelism_of
@@ -174,6 +174,7 @@ class Database:
     load: StreamLoad = field(init=False)
     deliveries: Deliveries = field(init=False)
     feeds: Feeds = field(init=False)
+    recovering: bool = False
     _gates: dict[RelationId, TableGate] = field(default_factory=dict)
     _pending: tuple[Barrier, Catalog] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -381,15 +382,27 @@ class Database:
 
     def recover(self) -> Future[Any]:
         """Starts everything again from the last checkpoint, as a start of the engine would."""
-        self.jobs.stop(lambda each: not isinstance(each, ArrangementBackfill))
-        self.refreshes.reset()
 
         def work(graph: Graph, barrier: Barrier) -> Effect:
             return Effect(self.main_graph(self.catalog_at(barrier)), on_publish=lambda: None)
 
-        done = self.coordinator.command(_Working(work))
-        self.resume(self.store.load())
+        self.recovering = True
+        try:
+            self.jobs.stop(lambda each: not isinstance(each, ArrangementBackfill))
+            self.refreshes.reset()
+            done = self.coordinator.command(_Working(work))
+            self.resume(self.store.load())
+        finally:
+            self.recovering = False
+        self.tell_recovered("RECOVER")
         return done
+
+    def tell_recovered(self, reason: str) -> None:
+        """Leaves an event for whoever looks at rw_event_logs and rw_recovery_info later."""
+        going_on = [each.job.name for each in self.jobs.listed()]
+        epoch = self.runtime.versions.committed_epoch
+        info = {"reason": reason, "committed_epoch": epoch, "views_in_creation": going_on}
+        self.store.commit(Checkpoint(events=(Event(self.clock.now_ms(), RECOVERED, info),)))
 
     def _planner(self, job: JobId) -> Callable[[], ViewJob]:
         return lambda: self.view_job(self.catalog.get(job), self.catalog)

@@ -211,6 +211,9 @@ def test_recover_starts_views_in_creation_again_where_they_were(db: seiche.Engin
     before = percent(progress(db, "slow"))
     db.execute("RECOVER")
     assert percent(progress(db, "slow")) >= before
+    told = "SELECT info ->> 'reason', info -> 'views_in_creation' FROM rw_event_logs WHERE event_type LIKE '%RECOVERY%'"
+    assert rows(db, told) == [("RECOVER", '["slow"]'), ("start", "[]")]
+    assert '"reason":"RECOVER"' in rows(db, "SELECT last_global_event FROM rw_recovery_info")[0][0].replace(" ", "")
     db.execute("INSERT INTO arrivals VALUES (5000, 1, 1)")
     db.execute("ALTER MATERIALIZED VIEW slow SET BACKFILL_RATE_LIMIT = DEFAULT; WAIT")
     same(db, "slow", SHAPES["grouped"])

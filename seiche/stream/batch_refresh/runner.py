@@ -113,7 +113,7 @@ class RefreshRunner:
     def reset(self) -> None:
         """Forgets all jobs, for the engine to close or to add them again. What their runs committed stays."""
         for job in list(self._entries):
-            self.remove(job)
+            self.remove(job, "everything stops, and goes on where it was")
 
     def add(self, job: ViewJob, plan: Callable[[], ViewJob], known: Known, schedule: Schedule) -> None:
         """Takes a job from what is durable of it: still in its snapshot, or idle."""
@@ -150,14 +150,14 @@ class RefreshRunner:
             entry = self._entries.get(job)
             return snapshot if entry is None else entry.machine.progress(snapshot)
 
-    def remove(self, job: JobId) -> None:
-        """The job is dropped: returns when its run, if there is one, no longer touches anything."""
+    def remove(self, job: JobId, reason: str = "the view is dropped") -> None:
+        """Forgets a job: returns when its run, if there is one, no longer touches anything."""
         with self._lock:
             entry = self._entries.pop(job, None)
             if entry is None:
                 return
             entry.machine = entry.machine.dropped()
-            self._fail_asked(entry, QueryCanceled(f'refresh of "{entry.name}" was cancelled: the view is dropped'))
+            self._fail_asked(entry, QueryCanceled(f'refresh of "{entry.name}" was cancelled: {reason}'))
         self._runtime.spark.sparkContext.cancelJobGroup(_group(job))
         if entry.run is not None:
             entry.run.join()

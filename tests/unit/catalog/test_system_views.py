@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from seiche.catalog.checkpoint import Event
+from seiche.catalog.checkpoint import RECOVERED, Event
 from seiche.catalog.facts import BackfillFact, Facts, Refreshed
 from seiche.catalog.oids import user_oid
 from seiche.catalog.system_views import SYSTEM_VIEWS, system_view
@@ -16,7 +16,7 @@ from tests.unit.catalog.contract import ARRIVALS, BUSY, SHIPS, STATE, harbour
 FACTS = Facts(
     harbour(),
     {"checkpoint_frequency": "1", "barrier_interval_ms": "1000"},
-    (Event(1000, "recovery", {"epoch": 5}),),
+    (Event(1000, RECOVERED, {"epoch": 5}),),
     backfills=(
         BackfillFact(
             BUSY,
@@ -102,7 +102,11 @@ def test_dependencies_parameters_users_schemas_and_events_are_listed() -> None:
     assert shown("rw_schemas") == [{"id": 2, "name": "public", "owner": user_oid(3), "acl": []}]
     (event,) = shown("rw_event_logs")
     assert event["timestamp"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
-    assert (event["event_type"], event["info"]) == ("recovery", '{"epoch":5}')
+    assert (event["event_type"], event["info"]) == ("GLOBAL_RECOVERY_SUCCESS", '{"epoch":5}')
+
+
+def test_the_last_recovery_is_told() -> None:
+    assert [row["last_global_event"] for row in shown("rw_recovery_info")] == ['{"epoch":5}']
 
 
 def test_an_unknown_view_suggests_the_nearest() -> None:
