@@ -66,6 +66,7 @@ class Creation:
         if backfill is None or self._variables.is_on("background_ddl"):
             return notice
         try:
+            self._work.stop_if_told()  # while its epoch ran
             self._wait_for(backfill)
             self._work.wait(self._database.delivered())
         except SeicheError:

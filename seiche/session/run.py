@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar, assert_never
 
 import pyarrow as pa
@@ -511,10 +512,10 @@ class Session:
 
     # --- definitions ---------------------------------------------------------------------------------
 
-    def _definitions(self) -> Definitions:
+    def _definitions(self, *, through: bool = False) -> Definitions:
         if self._conversation.transaction is not None:
             self._note("a definition takes effect at once, and stays if the transaction is rolled back")
-        return Definitions(self._database, self.variables, self._work.wait, self.user)
+        return Definitions(self._database, self.variables, partial(self._work.wait, through=through), self.user)
 
     def _guard(self) -> Guard:
         return Guard(self._database.catalog, self._me(), self.variables.search_path)
@@ -523,9 +524,9 @@ class Session:
         return Alter(Definitions(self._database, self.variables, self._work.wait, self.user))
 
     def _creation(self) -> Creation:
-        return Creation(
-            self._database, self.variables, self._definitions, self._work, lambda notice: self.on_notice(notice)
-        )
+        # What an epoch makes of a statement that is cancelled has to be known, so that it can be taken away again.
+        definitions = partial(self._definitions, through=True)
+        return Creation(self._database, self.variables, definitions, self._work, lambda notice: self.on_notice(notice))
 
     def _create_table_as(self, statement: ast.CreateTableAs, text: str) -> Result:
         bound = self._reading().bound(ast.Select(statement.query))

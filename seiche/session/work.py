@@ -119,8 +119,11 @@ class Work:
             if timer is not None:
                 timer.cancel()
 
-    def wait(self, future: Future[Any], *, owned: bool = True) -> Any:
-        """The future's value. A cancelled statement stops waiting, and takes back what is its own (`owned`)."""
+    def wait(self, future: Future[Any], *, owned: bool = True, through: bool = False) -> Any:
+        """The future's value. A cancelled statement stops waiting, and takes back what is its own (`owned`).
+
+        With `through` it waits on for what cannot be taken back any more, and is told of its end afterwards.
+        """
         patient_until: float | None = time.monotonic() + _PATIENCE_SECONDS
         while True:
             if patient_until is not None and time.monotonic() > patient_until:
@@ -136,6 +139,8 @@ class Work:
                 except QueryCanceled as told:
                     if not owned or future.cancel():
                         raise
+                    if through:
+                        continue
                     detail = "An epoch had taken it up already: what it asked for may still happen."
                     raise QueryCanceled(told.message, detail=detail) from None
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import seiche
 from seiche import errors
+from seiche.catalog.checkpoint import Checkpoint
+from seiche.session.definitions import CatalogCommand
 from tests.folders import relation_files
 
 pytestmark = pytest.mark.spark
@@ -57,3 +61,47 @@ def test_a_view_that_is_given_up_leaves_no_file(open_database: Open, tmp_path: P
         time.sleep(0.1)
     assert relation_files(tmp_path / "harbour") == before
     assert db.sql("SHOW JOBS").rows == []
+
+
+def test_a_view_that_an_epoch_has_taken_up_when_its_time_is_over_leaves_nothing(open_database: Open) -> None:
+    db = open_database()
+    db.execute("CREATE TABLE calls (ship int, berth int); INSERT INTO calls VALUES (1, 1)")
+    coordinator = db.database.coordinator
+
+    def held_until(event: threading.Event) -> CatalogCommand:
+        def work(catalog: Any, graph: Any, barrier: Any) -> Any:
+            assert event.wait(60)
+            return catalog, graph, Checkpoint(), None, None
+
+        return CatalogCommand(db.database, work)
+
+    def wait_until(holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not holds():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    first, second = threading.Event(), threading.Event()
+    running = coordinator.command(held_until(first))
+    wait_until(running.running)
+    together = coordinator.command(held_until(second))
+    session, found = db.session(), []
+
+    def create() -> None:
+        session.execute("SET statement_timeout = 3000")
+        with pytest.raises(errors.QueryCanceled) as raised:
+            session.execute("CREATE MATERIALIZED VIEW v AS SELECT ship FROM calls")
+        found.append(raised.value)
+
+    client = threading.Thread(target=create)
+    client.start()
+    wait_until(lambda: len(coordinator._waiting.futures()) == 2)
+    first.set()  # the next epoch takes up both
+    wait_until(together.running)
+    time.sleep(3.5)  # longer than the statement may take
+    second.set()
+    together.result(60)
+    client.join(60)
+    assert "timeout" in found[0].message
+    assert not db.database.jobs.listed()
+    assert db.sql("SHOW MATERIALIZED VIEWS").rows == []
