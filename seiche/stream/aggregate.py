@@ -163,13 +163,20 @@ def _merge_parts(
     return runtime.emit_table(fragment.relation, schema, merged, reads.after)
 
 
-def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
-    """The groups of the input as it is at `reads.after`: stored columns, `_vnode` and `_op`."""
+def build(fragment: Fragment, reads: EpochReads, failures: Failures | None = None) -> DataFrame:
+    """The groups of the input as it is at `reads.after`: stored columns, `_vnode` and `_op`.
+
+    Rows that fail are told to `failures`, where they are to be counted.
+    """
     aggregate = fragment.plan
     assert isinstance(aggregate, Aggregate)
     operator = _Groups(aggregate, fragment.schema)
-    rows = exact_sql(_input(aggregate), reads, reads.after)
-    return reads.scope.sql(operator.evaluate_sql(rows))
+    rows = exact_sql(_input(aggregate), reads, reads.after, counting=failures is not None)
+    if failures is None:
+        return reads.scope.sql(operator.evaluate_sql(rows))
+    watched = reads.scope.view(failures.watch(reads.scope.sql(rows)))
+    groups = reads.scope.sql(operator.evaluate_sql(f"SELECT * FROM {watched}"))
+    return groups.select("*")  # Spark looks for what is watched in plans, not behind names of views
 
 
 def _input(aggregate: Aggregate) -> Plan:

@@ -113,13 +113,18 @@ def _step_anew(
     return whole.step(fragment, runtime, reads, build(fragment, reads))
 
 
-def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
-    """The fragment's whole value at `reads.after`: stored columns, `_vnode` and `_op` = 1."""
+def build(fragment: Fragment, reads: EpochReads, failures: Failures | None = None) -> DataFrame:
+    """The fragment's whole value at `reads.after`: stored columns, `_vnode` and `_op` = 1.
+
+    `failures` can tell, once the frame is computed, on how many rows an expression failed.
+    """
+    if failures is not None and not counts_failures(fragment.plan):
+        failures = None
     match fragment.plan:
         case Recompute():
             return recompute.build(fragment, reads)
         case Aggregate():
-            return aggregate.build(fragment, reads)
+            return aggregate.build(fragment, reads, failures)
         case Keyed():
             return keyed.build(fragment, reads)
         case TopN():
@@ -127,4 +132,7 @@ def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
         case ChangeLog():
             return changelog.build(fragment, reads)
         case plan:
-            return reads.scope.sql(with_vnode(exact_sql(plan, reads, reads.after), fragment.schema))
+            counting = failures is not None
+            query = exact_sql(plan, reads, reads.after, counting=counting)
+            frame = reads.scope.sql(with_vnode(query, fragment.schema, counting=counting))
+            return frame if failures is None else failures.watch(frame)

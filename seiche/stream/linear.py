@@ -18,6 +18,7 @@ failed has dropped its row, so such rows come as extra ones with `_op` = 0 and n
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
@@ -124,21 +125,28 @@ def weighted_sql(plan: Plan, reads: EpochReads, epoch: int, predicate: str | Non
             raise InvariantError(f"{type(plan).__name__} is not linear")
 
 
-def exact_sql(plan: Plan, reads: EpochReads, epoch: int, predicate: str | None = None) -> str:
-    """The query for a node's rows at an epoch; `_op` is always 1. `predicate` is one on the columns of a Scan."""
+def exact_sql(
+    plan: Plan, reads: EpochReads, epoch: int, predicate: str | None = None, *, counting: bool = False
+) -> str:
+    """The query for a node's rows at an epoch; `_op` is always 1, but for rows that are there to be counted.
+
+    `predicate` is one on the columns of a Scan; `counting` is for a Select or a UnionAll of these.
+    """
     match plan:
         case Scan():
             return _exact_scan(plan, reads, epoch) + (f" WHERE {predicate}" if predicate else "")
         case UnionAll():
-            return _union_all_of([exact_sql(child, reads, epoch) for child in plan.inputs])
+            return _union_all_of([exact_sql(child, reads, epoch, counting=counting) for child in plan.inputs])
         case TemporalFilter():
             return temporal.held(plan, exact_sql(plan.input, reads, epoch, predicate), reads.now_ms(Epoch(epoch)))
         case Closing():
             bound = closing.bound_at(plan, reads, Epoch(epoch))
             return closing.held(plan, exact_sql(plan.input, reads, epoch), bound)
         case Select():
-            first = exact_sql(plan.inputs[0], reads, epoch)
-            return _walk(plan, 0, first, lambda i: exact_sql(plan.inputs[i], reads, epoch), broadcast=False)
+            inputs = [exact_sql(child, reads, epoch) for child in plan.inputs]
+            rows = _walk(plan, 0, inputs[0], lambda i: inputs[i], broadcast=False, counting=counting)
+            failed = [_failed_conditions(plan, index, each) for index, each in enumerate(inputs) if counting]
+            return _union_all_of([rows, *itertools.chain(*failed)])
         case _:
             raise InvariantError(f"{type(plan).__name__} is not linear")
 

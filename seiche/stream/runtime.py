@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import expr
 from sqlglot import exp
 
@@ -35,9 +35,23 @@ class Failures:
     """How many rows of a step made an expression fail, which gave NULL instead."""
 
     rows: int = 0
+    _watched: list[Observation] = field(default_factory=list)
 
     def add(self, rows: int) -> None:
         self.rows += rows
+
+    def watch(self, frame: DataFrame) -> DataFrame:
+        """The frame without `_failed` and the rows that are there for it alone; `settle` counts what went by."""
+        seen = Observation()
+        self._watched.append(seen)
+        counted = frame.observe(seen, expr(f"coalesce(sum(`{FAILED}`), 0) AS n"))
+        return counted.filter(f"`{OP}` <> 0").drop(FAILED)
+
+    def settle(self) -> None:
+        """Adds what watched frames have told, now that they were computed."""
+        while self._watched:
+            told = self._watched.pop()._jo.getRow()  # without a column where Spark knew that there are no rows
+            self.add(int(told.getLong(0)) if told.length() else 0)
 
 
 @dataclass(slots=True)

@@ -72,17 +72,17 @@ class ViewJob:
         failures = Failures()
         history = History(self.id, self.name, barrier.epoch)
         changed = self.advance(barrier.previous, barrier.epoch, changes, failures, history)
-        part = Checkpoint(events=self._told(failures, barrier), refresh_history=history.entries)
+        part = Checkpoint(events=self.told(failures, barrier.epoch), refresh_history=history.entries)
         return Outcome(changes=changed, part=part, notes=history.notes)
 
-    def _told(self, failures: Failures, barrier: Barrier) -> tuple[Event, ...]:
+    def told(self, failures: Failures, epoch: Epoch) -> tuple[Event, ...]:
         """The event that rows made expressions of the view fail, for whoever looks at rw_event_logs."""
         if not failures.rows:
             return ()
         self.runtime.metrics.expression_failures.add(failures.rows, relation=self.name)
         log.warning("view %s: expressions gave NULL for %d rows that they failed on", self.name, failures.rows)
-        info = {"view": self.name, "id": self.id, "rows": failures.rows, "epoch": barrier.epoch}
-        return (Event(physical_ms(barrier.epoch), "EXPRESSION_FAILED", info),)
+        info = {"view": self.name, "id": self.id, "rows": failures.rows, "epoch": epoch}
+        return (Event(physical_ms(epoch), "EXPRESSION_FAILED", info),)
 
     def advance(
         self,

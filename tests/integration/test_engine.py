@@ -6,6 +6,7 @@ import datetime as dt
 import threading
 from collections.abc import Callable
 from decimal import Decimal
+from json import loads
 from pathlib import Path
 
 import pyarrow as pa
@@ -245,6 +246,26 @@ def test_a_row_that_makes_an_expression_fail_gives_null_and_is_reported(db: seic
     assert ("EXPRESSION_FAILED",) in events
     with pytest.raises(errors.DivisionByZero):
         db.execute("SELECT a / b FROM t")
+
+
+def test_rows_that_a_new_view_is_filled_with_are_counted_where_they_fail(db: seiche.Engine) -> None:
+    db.execute("CREATE TABLE t (a int, b int, s varchar)")
+    db.execute("INSERT INTO t VALUES (1, 0, '5'), (2, 1, 'x'), (3, 0, 'y'), (4, 2, '8')")
+    db.execute("CREATE MATERIALIZED VIEW mapped AS SELECT a, a / b AS q FROM t")
+    db.execute("CREATE MATERIALIZED VIEW chosen AS SELECT a FROM t WHERE s::int > 6")
+    db.execute("CREATE MATERIALIZED VIEW summed AS SELECT sum(a / b) AS q FROM t")
+    db.execute("CREATE MATERIALIZED VIEW fine AS SELECT a + b AS c FROM t")
+    db.execute("SET streaming_use_snapshot_backfill = false")
+    db.execute("CREATE MATERIALIZED VIEW grown AS SELECT a, a / b AS q FROM t")
+    assert rows(db, "SELECT * FROM mapped ORDER BY a") == [(1, None), (2, 2), (3, None), (4, 2)]
+    assert rows(db, "SELECT * FROM grown ORDER BY a") == [(1, None), (2, 2), (3, None), (4, 2)]
+    assert rows(db, "SELECT * FROM chosen") == [(4,)]
+    assert rows(db, "SELECT * FROM summed") == [(4,)]
+    told = db.sql("SELECT info FROM rw_catalog.rw_event_logs WHERE event_type = 'EXPRESSION_FAILED'").rows or []
+    found = {
+        each["view"]: each["rows"] for (info,) in told for each in [info if isinstance(info, dict) else loads(info)]
+    }
+    assert found == {"mapped": 2, "chosen": 2, "summed": 2, "grown": 2}
 
 
 def test_a_query_without_a_change_rule_is_kept_right_all_the_same(db: seiche.Engine) -> None:

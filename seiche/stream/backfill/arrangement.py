@@ -183,7 +183,8 @@ class ArrangementBackfill:
         changes = {relation: each for relation, each in inputs.items() if isinstance(each, Changes)}
         started = self._clock.monotonic()
         new, rows = self._next_rows(old, barrier.epoch)
-        mine = self._maintain(old, new, rows, changes, barrier)
+        failures = Failures()
+        mine = self._maintain(old, new, rows, changes, barrier, failures)
         self._ledger.enter(barrier.previous, barrier.epoch, new)
         with self._lock:
             state, self._told = replace(self._state, begun=True), False
@@ -196,7 +197,9 @@ class ArrangementBackfill:
         vnodes = tuple(
             row for relation, each in new.inputs.items() for row in each.stored(self.id, since=old.inputs[relation])
         )
-        return Outcome(changes=mine, part=Checkpoint(put_progress={self.id: state.to_json()}, put_backfill=vnodes))
+        events = self.job.told(failures, barrier.epoch)
+        part = Checkpoint(put_progress={self.id: state.to_json()}, put_backfill=vnodes, events=events)
+        return Outcome(changes=mine, part=part)
 
     def epoch_ended(self, committed: Epoch, *, failed: bool) -> None:
         """After every epoch, on the coordinator's thread: a failed one took with it all since the last checkpoint."""
@@ -286,6 +289,7 @@ class ArrangementBackfill:
         rows: SliceRows | None,
         changes: Mapping[RelationId, Changes],
         barrier: Barrier,
+        failures: Failures,
     ) -> dict[RelationId, Changes]:
         """Brings all fragments from one barrier to the next: what was read before changes, and the slice appears."""
         schemas = self._runtime.versions.schema
@@ -323,11 +327,12 @@ class ArrangementBackfill:
                     frames=frames,
                 )
                 if old.begun:
-                    result = fragments.step_in(fragment, self._runtime, reads, Failures())
+                    result = fragments.step_in(fragment, self._runtime, reads, failures)
                 else:
                     small = rows is None or rows.table is not None
-                    frame = fragments.build(fragment, reads)
+                    frame = fragments.build(fragment, reads, failures)
                     result = self._runtime.emit(fragment.relation, fragment.schema, frame, barrier.epoch, small=small)
+                    failures.settle()
             if result is not None:
                 known[fragment.relation] = mine[fragment.relation] = result
         return mine

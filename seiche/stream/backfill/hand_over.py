@@ -37,5 +37,6 @@ class HandOver:
             drop_pins=frozenset([pin_holder(job.id)]),
             put_progress={job.id: None},
             drop_backfill=frozenset([job.id]),
+            events=self.backfill.told(),
         )
         return Effect(graph.with_job(current), part.merge(gone), None, on_publish)

@@ -26,7 +26,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from seiche.catalog.checkpoint import Checkpoint, VnodeProgress
+from seiche.catalog.checkpoint import Checkpoint, Event, VnodeProgress
 from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
 from seiche.model import VNODE, VNODES, Epoch, RelationId, physical_ms
 from seiche.plan.algebra import is_empty_over_nothing
@@ -103,6 +103,7 @@ class SnapshotBackfill:
         self._under_way = UnderWay(SparkReads(around.runtime.spark, self._group))
         self._building = 0  # the stage of the step under way
         self._trouble: str | None = None  # for which the last step is run again
+        self._failures = Failures()  # of what is staged
         self._thread = threading.Thread(target=self._run, name=f"backfill-{job.name}", daemon=True)
         self._estimates: dict[RelationId, int] = {}
         self._stages: tuple[Stage, ...] = ()
@@ -276,7 +277,7 @@ class SnapshotBackfill:
                 if not inputs and is_empty_over_nothing(each.plan):
                     continue  # as it is for most views right after their tables were created
                 with self._runtime.scope() as scope:
-                    frame = fragments.build(each, WholeReads(self._runtime, scope, pinned, pinned, {}))
+                    frame = fragments.build(each, WholeReads(self._runtime, scope, pinned, pinned, {}), self._failures)
                     self._write(each, frame, pinned, few=inputs <= self._runtime.limits.inline_rows_max)
                 read += sum(map(self._estimate, each.inputs & self.job.inputs))
         self._commit(replace(self.state, as_of=pinned, stage=len(self._stages)))
@@ -308,7 +309,9 @@ class SnapshotBackfill:
         pinned, started = self.state.pinned, self._around.clock.monotonic()
         self._begin(self.state.stage, self._stage_rows(self.state.stage), self._to_read(stage))
         with self._around.trash.reading(), self._runtime.scope() as scope:
-            frame = fragments.build(stage.fragment, WholeReads(self._runtime, scope, pinned, pinned, {}))
+            frame = fragments.build(
+                stage.fragment, WholeReads(self._runtime, scope, pinned, pinned, {}), self._failures
+            )
             self._write(stage.fragment, frame, self._next_epoch(), few=False)
         self._stop_if_cancelled()
         self._end_stage()
@@ -397,9 +400,10 @@ class SnapshotBackfill:
                 only_slice=add or not self.state.begun,
             )
             if add or not self.state.begun:
-                self._write(fragment, fragments.build(fragment, reads), epoch, few=rows.table is not None)
+                frame = fragments.build(fragment, reads, self._failures)
+                self._write(fragment, frame, epoch, few=rows.table is not None)
             else:
-                fragments.step_in(fragment, self._runtime, reads, Failures())
+                fragments.step_in(fragment, self._runtime, reads, self._failures)
 
     def _write(self, fragment: Fragment, frame: DataFrame, epoch: Epoch, *, few: bool) -> None:
         """Writes rows whose keys the fragment's relation never had before."""
@@ -407,11 +411,10 @@ class SnapshotBackfill:
         table = runtime.collect(frame) if few else None
         if table is None:
             runtime.emit_rows(fragment.relation, fragment.schema, frame, epoch)
-            return
-        shaped = shape(table, fragment.schema)
-        if shaped.num_rows:
+        elif (shaped := shape(table, fragment.schema)).num_rows:
             segment = runtime.writer.write_table(fragment.relation, fragment.schema, shaped, epoch, fresh=True)
             runtime.versions.stage([segment])
+        self._failures.settle()
 
     def _count(self, relation: RelationId) -> tuple[int, ...]:
         """The rows of each vnode of the snapshot."""
@@ -444,8 +447,12 @@ class SnapshotBackfill:
         if found or (self.job.follows_clock and start < target):
             rows = sum(changes.rows for changes in found.values())
             self._runtime.metrics.backfill_upstream_rows.add(rows, relation=self.job.name, fate="passed")
-            self.job.advance(start, target, found, Failures())
+            self.job.advance(start, target, found, self._failures)
         return bool(found)
+
+    def told(self) -> tuple[Event, ...]:
+        """The event that rows of what is staged made expressions fail."""
+        return self.job.told(self._failures, self.state.pinned)
 
     # --- durability ----------------------------------------------------------------------------------
 
@@ -462,14 +469,16 @@ class SnapshotBackfill:
                 put_backfill=vnodes,
                 drop_backfill=frozenset([self.job.id]) if drop_vnodes else frozenset(),
                 put_pins=pins,
+                events=self.told(),
             )
             commit_step(self._around.store, checkpoint, self.job.id, state.to_json(), self._cancelled.wait)
             self._runtime.versions.publish_relations(self.job.outputs)
             self._around.pins.put(pins)
-            self.state, self._trouble = state, None
+            self.state, self._trouble, self._failures = state, None, Failures()
 
     def _undo_step(self, *, keep_files: bool) -> None:
         """Forgets what is staged. Files that may be registered stay; if they are not, the next start sweeps them."""
+        self._failures = Failures()
         self._runtime.versions.set_independent(self.job.outputs, True)
         lost = self._runtime.versions.discard(self.job.outputs)
         if keep_files:

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from seiche.catalog.checkpoint import Checkpoint
+from seiche.catalog.checkpoint import Checkpoint, Event
 from seiche.catalog.facts import Refreshed
 from seiche.epoch.barrier import BarrierKind
 from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
@@ -347,9 +347,11 @@ class RefreshRunner:
             if barrier.kind is not BarrierKind.CHECKPOINT:
                 continue  # its changes are part of the next checkpoint's: one replay for both
             history = History(job, entry.name, barrier.epoch, "batch refresh")
-            changed = self._step(plan, start, barrier.epoch, history)
+            failures = Failures()
+            changed = self._step(plan, start, barrier.epoch, history, failures)
             self._stop_if_told(entry)
-            self._commit(job, entry, plan.inputs, plan.outputs, barrier.epoch, history)
+            events = plan.told(failures, barrier.epoch)
+            self._commit(job, entry, plan.inputs, plan.outputs, barrier.epoch, history, events)
             start = barrier.epoch
             with self._lock:
                 entry.machine = entry.machine.committed(barrier.epoch)
@@ -361,7 +363,7 @@ class RefreshRunner:
             self._metrics.refresh_inflight.set(left, relation=entry.name)
             began = now
 
-    def _step(self, plan: ViewJob, start: Epoch, target: Epoch, history: History) -> int:
+    def _step(self, plan: ViewJob, start: Epoch, target: Epoch, history: History, failures: Failures) -> int:
         with self._around.trash.reading():
             found = {
                 relation: changes
@@ -370,7 +372,7 @@ class RefreshRunner:
             }
             tasks = self._around.load.tasks(self._runtime.cores, plan.runtime.tasks)
             roomy = replace(plan, runtime=replace(plan.runtime, tasks=tasks))
-            changed = roomy.advance(start, target, found, Failures(), history) if found else {}
+            changed = roomy.advance(start, target, found, failures, history) if found else {}
         return sum(changes.rows for changes in changed.values())
 
     def _commit(
@@ -381,6 +383,7 @@ class RefreshRunner:
         outputs: frozenset[RelationId],
         epoch: Epoch,
         history: History | None = None,
+        events: tuple[Event, ...] = (),
     ) -> None:
         """Makes a part of a run durable: rows, the committed epoch, the pin that moves with it, and what was chosen."""
         ran_ms = self._around.clock.now_ms()
@@ -388,7 +391,9 @@ class RefreshRunner:
         pins = pins_of(job, inputs, epoch)
         staged = self._runtime.versions.staged(outputs)
         told = history.entries if history is not None else ()
-        checkpoint = Checkpoint(add_segments=staged, put_progress={job: state}, put_pins=pins, refresh_history=told)
+        checkpoint = Checkpoint(
+            add_segments=staged, put_progress={job: state}, put_pins=pins, refresh_history=told, events=events
+        )
         commit_step(self._around.store, checkpoint, job, state, self._gives_up)
         self._runtime.versions.publish_relations(outputs)
         self._runtime.versions.stands_at(outputs, epoch)
