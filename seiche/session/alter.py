@@ -32,6 +32,7 @@ from seiche.session.rename import renamed as named_anew
 from seiche.session.subscriptions import SubscriptionDefinitions
 from seiche.session.view_options import RATE_LIMIT
 from seiche.sql import statements as ast
+from seiche.sql.renamed import with_options
 from seiche.stream.backfill.rate_limit import rate_of
 from seiche.stream.batch_refresh.schedule import CRON, INTERVAL, read_schedule
 
@@ -194,7 +195,10 @@ class Alter:
             )
 
         def changed(item: CatalogObject) -> CatalogObject:
-            return replace(item, properties={**item.properties, "options": dict(options)})
+            others = {name: value for name, value in item.properties["options"].items() if name not in (INTERVAL, CRON)}
+            now = {**others, **dict(options)}
+            definition = with_options(item.definition, now)
+            return replace(item, definition=definition, properties={**item.properties, "options": now})
 
         self._change([found], changed)
         if schedule is not None and JobId(found.id) in self._database.refreshes:

@@ -35,6 +35,7 @@ _JOBS = (
     ObjectKind.SINK,
     ObjectKind.INDEX,
 )
+_BACKFILLED = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.SINK, ObjectKind.INDEX)
 
 
 def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterRelation | None:
@@ -53,7 +54,7 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
         if not cursor.accept_symbol(TokenType.EQ):
             cursor.expect("to")
         return AlterRelation(kind, name, SetRetention(cursor.string()))
-    if kind in (ObjectKind.MATERIALIZED_VIEW, ObjectKind.SINK) and cursor.accept("set", "backfill_rate_limit"):
+    if kind in _BACKFILLED and cursor.accept("set", "backfill_rate_limit"):
         return AlterRelation(kind, name, SetBackfillRateLimit(cursor.setting()))
     if kind is ObjectKind.SINK and cursor.accept("set", "sink_rate_limit"):
         return AlterRelation(kind, name, SetSinkRateLimit(cursor.setting()))

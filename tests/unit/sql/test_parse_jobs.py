@@ -7,7 +7,7 @@ import pytest
 from seiche.errors import FeatureNotSupported, SyntaxError_
 from seiche.sql import statements as ast
 from seiche.sql.parse import parse
-from seiche.sql.renamed import renamed
+from seiche.sql.renamed import renamed, with_options
 
 VIEW = ast.ObjectKind.MATERIALIZED_VIEW
 
@@ -38,6 +38,12 @@ def name(*parts: str) -> ast.ObjectName:
 )
 def test_alter_of_a_view_names_what_changes(text: str, action: object) -> None:
     assert one(f"ALTER MATERIALIZED VIEW m {text}") == ast.AlterRelation(VIEW, name("m"), action)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [ast.ObjectKind.INDEX, ast.ObjectKind.SINK])
+def test_whatever_reads_history_can_be_slowed_down(kind: ast.ObjectKind) -> None:
+    slowed = ast.AlterRelation(kind, name("m"), ast.SetBackfillRateLimit("5"))
+    assert one(f"ALTER {kind.value} m SET BACKFILL_RATE_LIMIT = 5") == slowed
 
 
 @pytest.mark.parametrize(
@@ -81,3 +87,22 @@ def test_an_option_may_be_a_call(order: str) -> None:
 )
 def test_a_definition_is_renamed_in_one_place_only(definition: str, parts: tuple[str, ...], expected: str) -> None:
     assert renamed(definition, parts) == expected
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        ("CREATE MATERIALIZED VIEW a WITH (x = 1) AS SELECT 1", "CREATE MATERIALIZED VIEW a WITH ({}) AS SELECT 1"),
+        (
+            "create materialized view if not exists s.a (b, c)\nwith (refresh.interval.sec='5', y = f(1)) as table t",
+            "create materialized view if not exists s.a (b, c)\nwith ({}) as table t",
+        ),
+    ],
+)
+def test_a_definition_takes_other_options_and_reads_the_same(definition: str, expected: str) -> None:
+    options = {"refresh.cron": "0 6 * * *", "backfill_rate_limit": "5", "backfill_order": "FIXED(a -> b)"}
+    written = "refresh.cron = '0 6 * * *', backfill_rate_limit = 5, backfill_order = FIXED(a -> b)"
+    found = with_options(definition, options)
+    assert found == expected.format(written)
+    statement = one(found)
+    assert isinstance(statement, ast.CreateMaterializedView) and dict(statement.options) == options
