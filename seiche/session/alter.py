@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any, NoReturn, assert_never
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
@@ -91,6 +91,8 @@ class Alter:
                 self._set_options(self._find(statement.kind, statement.name), options)
             case ast.SetRetention(text):
                 SubscriptionDefinitions(self._definitions).set_retention(statement.name, text)
+            case ast.SetQuery():
+                _refuse_query(self._find(statement.kind, statement.name))
             case action:
                 assert_never(action)
 
@@ -230,3 +232,18 @@ class Alter:
             return new, database.main_graph(new), Checkpoint(), None, None
 
         self._wait(database.coordinator.command(CatalogCommand(database, work)))
+
+
+def _refuse_query(found: CatalogObject) -> NoReturn:
+    """Rows of the old query that stay would make the view differ from its query, which it never does."""
+    if schedule_of(found) is not None:
+        raise FeatureNotSupported(
+            f"{found} cannot be given another query",
+            detail="ALTER MATERIALIZED VIEW is not supported for batch refresh materialized views.",
+            hint="Create another view, and let the two swap names.",
+        )
+    raise FeatureNotSupported(
+        f"{found} cannot be given another query",
+        detail="Its rows, and those of what reads it, would have to be made anew.",
+        hint=f"Create another view, ALTER MATERIALIZED VIEW {ast.quote_name(found.name)} SWAP WITH it, and drop it.",
+    )

@@ -520,6 +520,13 @@ class SetRetention:
 
 
 @dataclass(frozen=True, slots=True)
+class SetQuery:
+    """Another query of a materialized view."""
+
+    query: SqlQuery
+
+
+@dataclass(frozen=True, slots=True)
 class AddColumn:
     column: ColumnDef
     if_not_exists: bool = False
@@ -556,7 +563,16 @@ class AlterColumns:
 class AlterRelation:
     kind: ObjectKind
     name: ObjectName
-    action: SetSchema | SwapWith | SetBackfillRateLimit | SetSinkRateLimit | SetParallelism | SetOptions | SetRetention
+    action: (
+        SetSchema
+        | SwapWith
+        | SetBackfillRateLimit
+        | SetSinkRateLimit
+        | SetParallelism
+        | SetOptions
+        | SetRetention
+        | SetQuery
+    )
 
 
 @dataclass(frozen=True, slots=True)

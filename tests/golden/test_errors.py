@@ -143,6 +143,7 @@ STATEMENTS = {
         "CREATE DATABASE dev",
         "CREATE USER root PASSWORD 'secret'",
         "DROP DATABASE dev",
+        "ALTER MATERIALIZED VIEW heavy AS SELECT id, name, tons FROM ships",
         "DROP USER root",
         "GRANT INSERT ON heavy TO postgres",
         "GRANT SELECT ON ships TO nobody",

@@ -13,6 +13,7 @@ from seiche.sql.statements import (
     SetBackfillRateLimit,
     SetOptions,
     SetParallelism,
+    SetQuery,
     SetRetention,
     SetSchema,
     SetSinkRateLimit,
@@ -59,6 +60,8 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
     if kind is ObjectKind.SINK and cursor.accept("set", "sink_rate_limit"):
         return AlterRelation(kind, name, SetSinkRateLimit(cursor.setting()))
     if kind is ObjectKind.MATERIALIZED_VIEW:
+        if cursor.accept("as"):
+            return AlterRelation(kind, name, SetQuery(cursor.query(cursor.rest())))
         if cursor.sees("set") and cursor.word(1) == "":
             cursor.index += 1
             return AlterRelation(kind, name, SetOptions(cursor.options()))
