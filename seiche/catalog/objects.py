@@ -51,6 +51,7 @@ FOLLOWING_KINDS = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.SI
 CONNECTOR = "connector"  # the option of a source, a table or a sink: what brings its rows, or takes them
 SINK_RATE_LIMIT = "sink_rate_limit"  # of a sink: rows a second that it hands on at most
 DECOUPLED = "decoupled"  # of a sink: whether it may be behind what it follows
+CONFIG = "config"  # of a job: settings of RisingWave's that it was given, which have no effect here
 TIMEZONE = "timezone"  # the property of what follows: the time zone of the session that created it
 INTO = "into"  # the property of a sink: the table that it fills
 MADE_BY = "made_by"  # the property of an object: what version() said when it was created

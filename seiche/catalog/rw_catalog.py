@@ -270,6 +270,7 @@ VIEWS = (
         """,
         lasting=False,
     ),
+    _view("rw_streaming_job_config", rows_of.job_config, "id int, name, key, value"),
     _view(
         "rw_batch_refresh_jobs",
         rows_of.batch_refresh_jobs,

@@ -11,6 +11,7 @@ from seiche.catalog.access import access_list
 from seiche.catalog.checkpoint import RECOVERED
 from seiche.catalog.facts import Facts, moment
 from seiche.catalog.objects import (
+    CONFIG,
     CONNECTOR,
     FOLLOWING_KINDS,
     MADE_BY,
@@ -285,6 +286,12 @@ def rate_limits(facts: Facts) -> Iterator[Row]:
     for sink in facts.catalog.objects(ObjectKind.SINK):
         if SINK_RATE_LIMIT in sink.properties:
             yield _limited(sink.id, "SINK", sink.properties[SINK_RATE_LIMIT])
+
+
+def job_config(facts: Facts) -> Iterator[Row]:
+    for it in facts.catalog.objects():
+        for key, value in it.properties.get(CONFIG, {}).items():
+            yield {"id": it.id, "name": it.name, "key": key, "value": value}
 
 
 def _limited(job: int, node: str, rate: int) -> Row:

@@ -5,13 +5,13 @@ The definitions of what reads an object are text that mentions it, and follow (`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, assert_never
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import DECOUPLED, INTO, SINK_RATE_LIMIT, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import CONFIG, DECOUPLED, INTO, SINK_RATE_LIMIT, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.parallelism import (
     BACKFILL_PARALLELISM,
     PARALLELISM,
@@ -21,7 +21,13 @@ from seiche.catalog.parallelism import (
 )
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
-from seiche.errors import FeatureNotSupported, InvalidDefinition, ObjectNotReady, WrongObjectType
+from seiche.errors import (
+    FeatureNotSupported,
+    InvalidDefinition,
+    InvalidParameter,
+    ObjectNotReady,
+    WrongObjectType,
+)
 from seiche.model import JobId, ObjectId
 from seiche.session.database import schedule_of
 from seiche.session.definitions import CatalogCommand, Definitions
@@ -89,6 +95,8 @@ class Alter:
                 self._set_parallelism(self._find(statement.kind, statement.name), value, backfill=backfill)
             case ast.SetOptions(options):
                 self._set_options(self._find(statement.kind, statement.name), options)
+            case ast.SetConfig(values):
+                self._set_config(self._find(statement.kind, statement.name), values)
             case ast.SetRetention(text):
                 SubscriptionDefinitions(self._definitions).set_retention(statement.name, text)
             case ast.SetQuery():
@@ -182,6 +190,22 @@ class Alter:
         if running is not None:
             now = backfill_parallelism_of(self._database.catalog.get(found.id))
             running.set_tasks(now.tasks(self._database.runtime.cores), now.fixed)
+
+    def _set_config(self, found: CatalogObject, values: Sequence[tuple[str, str | None]]) -> None:
+        """Remembered with the job, and shown: they are settings of operators that are not here."""
+        names = [name for name, _ in values]
+        for index, name in enumerate(names):
+            if not name.startswith("streaming."):
+                raise InvalidParameter(f'"{name}" is no setting of a job', hint="Those of jobs begin with streaming.")
+            if name in names[:index]:
+                raise InvalidParameter(f'setting "{name}" is given twice', hint="Leave one of them out.")
+
+        def changed(item: CatalogObject) -> CatalogObject:
+            config = {**item.properties.get(CONFIG, {}), **dict(values)}
+            kept = {name: value for name, value in sorted(config.items()) if value is not None}
+            return replace(item, properties={**item.properties, CONFIG: kept})
+
+        self._change([found], changed)
 
     def _set_options(self, found: CatalogObject, options: ast.Options) -> None:
         for name, _ in options:

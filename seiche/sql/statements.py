@@ -513,6 +513,13 @@ class SetOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class SetConfig:
+    """Settings of one job, each as TOML writes its value; None for one that is taken back."""
+
+    values: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SetRetention:
     """How long a subscription keeps changes, as written."""
 
@@ -570,6 +577,7 @@ class AlterRelation:
         | SetSinkRateLimit
         | SetParallelism
         | SetOptions
+        | SetConfig
         | SetRetention
         | SetQuery
     )

@@ -209,7 +209,7 @@ class Cursor:
         def option() -> tuple[str, str]:
             if self.sees_symbol(TokenType.COMMA) or self.sees_symbol(TokenType.R_PAREN):
                 raise self.error(hint="Write name = value; expected identifier of an option.")
-            name = ".".join(self._dotted_option_name())
+            name = self.option_name()
             self.expect_symbol(TokenType.EQ)
             start, value = self.index, self.value()
             if not self.sees_symbol(TokenType.L_PAREN):
@@ -221,7 +221,9 @@ class Cursor:
 
         return self.in_parentheses(option, comma_may_end=True)
 
-    def _dotted_option_name(self) -> list[str]:
+    def option_name(self) -> str:
+        """A name that may have dots."""
+
         def part() -> str:
             # Options of connectors use any word, reserved ones too.
             word = self.word()
@@ -234,7 +236,7 @@ class Cursor:
         parts = [part()]
         while self.accept_symbol(TokenType.DOT):
             parts.append(part())
-        return parts
+        return ".".join(parts)
 
     def accept_temporary(self) -> bool:
         """TEMPORARY after CREATE, with the words that PostgreSQL lets stand before it."""

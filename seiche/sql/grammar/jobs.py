@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from sqlglot.tokenizer_core import TokenType
 
 from seiche.sql.grammar.cursor import Cursor
@@ -11,6 +13,7 @@ from seiche.sql.statements import (
     ObjectName,
     RefreshView,
     SetBackfillRateLimit,
+    SetConfig,
     SetOptions,
     SetParallelism,
     SetQuery,
@@ -51,6 +54,12 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
             return AlterRelation(kind, name, SetParallelism(cursor.setting()))
         if cursor.accept("set", "backfill_parallelism"):
             return AlterRelation(kind, name, SetParallelism(cursor.setting(), backfill=True))
+        if cursor.accept("set", "config"):
+            values = cursor.in_parentheses(lambda: _config(cursor), comma_may_end=True)
+            return AlterRelation(kind, name, SetConfig(values))
+        if cursor.accept("reset", "config"):
+            names = cursor.in_parentheses(cursor.option_name, comma_may_end=True)
+            return AlterRelation(kind, name, SetConfig(tuple((each, None) for each in names)))
     if kind is ObjectKind.SUBSCRIPTION and cursor.accept("set", "retention"):
         if not cursor.accept_symbol(TokenType.EQ):
             cursor.expect("to")
@@ -66,6 +75,20 @@ def alter_relation(cursor: Cursor, kind: ObjectKind, name: ObjectName) -> AlterR
             cursor.index += 1
             return AlterRelation(kind, name, SetOptions(cursor.options()))
     return None
+
+
+def _config(cursor: Cursor) -> tuple[str, str | None]:
+    name = cursor.option_name()
+    cursor.expect_symbol(TokenType.EQ)
+    if cursor.accept("null"):
+        return name, None
+    plain = cursor.word() in ("true", "false") or not (cursor.word() or _is_text(cursor))
+    value = cursor.value()
+    return name, value if plain else json.dumps(value)
+
+
+def _is_text(cursor: Cursor) -> bool:
+    return cursor.sees_symbol(TokenType.STRING) or cursor.sees_symbol(TokenType.IDENTIFIER)
 
 
 def refresh(cursor: Cursor) -> RefreshView:

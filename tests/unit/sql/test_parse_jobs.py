@@ -31,6 +31,19 @@ def name(*parts: str) -> ast.ObjectName:
         ("SET PARALLELISM TO ADAPTIVE", ast.SetParallelism("adaptive")),
         ("SET parallelism = default", ast.SetParallelism(None)),
         ("SET BACKFILL_PARALLELISM TO 1", ast.SetParallelism("1", backfill=True)),
+        (
+            "SET CONFIG (streaming.a.b=5, streaming.c = TRUE, streaming.d='x', streaming.e=\"y\", streaming.f=null,)",
+            ast.SetConfig(
+                (
+                    ("streaming.a.b", "5"),
+                    ("streaming.c", "true"),
+                    ("streaming.d", '"x"'),
+                    ("streaming.e", '"y"'),
+                    ("streaming.f", None),
+                )
+            ),
+        ),
+        ("RESET CONFIG (streaming.a.b)", ast.SetConfig((("streaming.a.b", None),))),
         ("SET SCHEMA north", ast.SetSchema("north")),
         ("SWAP WITH north.b", ast.SwapWith(name("north", "b"))),
         ("SET (refresh.interval.sec = 5)", ast.SetOptions((("refresh.interval.sec", "5"),))),
