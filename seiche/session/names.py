@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-from seiche.catalog.catalog import Catalog, not_found, quoted
+from seiche.catalog.catalog import Catalog, not_found
 from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.pg_catalog import SCHEMA as PG_CATALOG
 from seiche.catalog.system_views import try_system_view
 from seiche.catalog.temporary import is_temporary
 from seiche.errors import FeatureNotSupported, InvariantError, ObjectNotReady, WrongObjectType
+from seiche.model import ObjectId
 from seiche.session.shapes import Shapes, seen, shapes_of
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation
@@ -76,7 +77,6 @@ class CatalogNames:
         self._search_path = tuple(search_path)
         self._progress = progress
         self._shapes = shapes
-        self.found: dict[str, int] = {}
         self.mentioned: set[int] = set()
         self.system: list[str] = []
 
@@ -85,14 +85,22 @@ class CatalogNames:
         if view is not None and (view.schema == PG_CATALOG or not self._is_own(parts)):
             self.system.append(view.name)
             return BoundRelation(None, view.name, view.columns, None, f"{SYSTEM_SOURCE}{view.schema}.{view.name}")
-        name = ".".join(quoted(part) for part in parts)
         found = self._catalog.find(parts, search_path=self._search_path)
-        self.found[name] = found.id
         refuse_of_others(found, self._search_path)
         if found.kind not in _READABLE:
             raise WrongObjectType(f"{found} cannot be queried", detail=not_found("table or source", found.name))
         self.mentioned.add(found.id)
         return self._bound(found)
+
+    def read_by_name(self, parts: tuple[str, ...]) -> CatalogObject | None:
+        """The stored relation of that name, if the statement reads it: by itself, or through a view that it names."""
+        found = self._catalog.try_find(parts, search_path=self._search_path)
+        return found if found is not None and found.id in self.mentioned and found.relation is not None else None
+
+    def read_names(self) -> list[str]:
+        """What the stored relations that the statement reads are called."""
+        items = (self._catalog.get(ObjectId(each)) for each in sorted(self.mentioned))
+        return [item.name for item in items if item.relation is not None]
 
     def function(self, name: str) -> UserFunction | None:
         found = self._catalog.try_find((name,), search_path=self._search_path, kinds=(ObjectKind.FUNCTION,))

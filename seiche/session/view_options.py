@@ -62,13 +62,12 @@ def read_options(options: Options) -> ViewOptions:
 
 
 def _input(text: str, names: CatalogNames) -> RelationId:
-    known = {name.rpartition(".")[2]: number for name, number in names.found.items()} | names.found
     parts = parse_name(text).parts
-    name = ".".join(parts)
-    if name not in known:
+    found = names.read_by_name(parts)
+    if found is None:
         raise UndefinedObject(
             f'backfill_order names "{text}", which the view does not read',
             detail=f"Table or source '{text}' specified in backfill_order is not used in the query.",
-            hint=nearest(name, known) or "Name the tables and views of its FROM clauses.",
+            hint=nearest(parts[-1], names.read_names()) or "Name the tables and views of its FROM clauses.",
         )
-    return RelationId(known[name])
+    return RelationId(found.id)

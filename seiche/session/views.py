@@ -99,11 +99,17 @@ class ViewDefinitions:
 
         What a sink would hand its rows to does not matter for them.
         """
+        return self._explained(statement)[0]
+
+    def _explained(
+        self, statement: ast.CreateFollowing
+    ) -> tuple[tuple[Fragment, ...], tuple[tuple[RelationId, RelationId], ...]]:
+        """The fragments, and the order in which their inputs are to be read."""
         if isinstance(statement, ast.CreateSink):
             statement = replace(statement, options=explained_options(statement.options), into=None)
-        plan, _, _ = self._planned(statement)
+        plan, names, options = self._planned(statement)
         numbers = iter(range(-2, -10_000, -1))
-        return cut(plan, RelationId(-1), lambda: RelationId(next(numbers)))
+        return cut(plan, RelationId(-1), lambda: RelationId(next(numbers))), options.order_of(names)
 
     def create_following(self, statement: ast.CreateFollowing, text: str) -> tuple[Backfill | None, str | None]:
         """Registers a materialized view or a sink and starts to build it; the caller decides whether to wait."""
@@ -173,10 +179,11 @@ class ViewDefinitions:
 
     def explained_backfill(self, statement: ast.CreateFollowing) -> str:
         """The line of EXPLAIN that tells how the view would be built."""
-        job = ViewJob(JobId(-1), str(statement.name), self.explain(statement), self._database.runtime)
+        fragments, order = self._explained(statement)
+        job = ViewJob(JobId(-1), str(statement.name), fragments, self._database.runtime)
         kind = self.backfill_kind(job, read_schedule(dict(statement.options)) is not None)
         versions = self._database.runtime.versions
-        steps = stages(job.fragments, lambda relation: versions.committed(relation).rows_estimate)
+        steps = stages(job.fragments, lambda relation: versions.committed(relation).rows_estimate, order)
         driven = dict.fromkeys(relation for stage in steps for relation in stage.driven)
         names = [str(self._database.catalog.get(each).qualified) for each in driven]
         return f"Backfill: {kind.value}" + (f", {' then '.join(names)} in steps" if names else ", in one step")

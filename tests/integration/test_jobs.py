@@ -225,9 +225,16 @@ def test_an_order_of_backfill_is_checked_and_followed(db: seiche.Engine) -> None
     create = f"CREATE MATERIALIZED VIEW v WITH (backfill_order = {{}}) AS {query}"
     with pytest.raises(errors.InvalidDefinition, match="cycle"):
         db.execute(create.format("FIXED(arrivals -> berths, berths -> arrivals)"))
-    with pytest.raises(errors.UndefinedObject, match='"tides"'):
-        db.execute(create.format("FIXED(tides -> berths)"))
+    db.execute("CREATE TABLE tides (id int PRIMARY KEY); CREATE VIEW quays AS SELECT id FROM berths")
+    for unread in ("tides", "nowhere", "quays", "north.berths"):
+        with pytest.raises(errors.UndefinedObject, match=f'"{unread}", which the view does not read'):
+            db.execute(create.format(f"FIXED({unread} -> berths)"))
     assert rows(db, "SHOW JOBS") == []
+    for order in ("FIXED(berths -> arrivals)", 'FIXED(public.berths -> public."arrivals")'):
+        assert rows(db, f"EXPLAIN {create.format(order)}")[-1] == ("Backfill: snapshot, berths then arrivals in steps",)
+    through = "CREATE MATERIALIZED VIEW v WITH (backfill_order = FIXED(berths -> arrivals)) AS"
+    shown = rows(db, f"EXPLAIN {through} SELECT id FROM arrivals UNION ALL SELECT id FROM quays")[-1]
+    assert shown == ("Backfill: snapshot, berths then arrivals in steps",), "a view is read through to its tables"
     db.execute("SET background_ddl = true; SET backfill_rate_limit = 0")
     db.execute(create.format("FIXED(berths -> arrivals)"))
     backfill = db.database.jobs.get(job_of(db, "v"))
