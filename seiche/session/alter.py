@@ -106,8 +106,8 @@ class Alter:
 
     def refresh(self, statement: ast.RefreshView) -> str | None:
         """Returns when the view has everything that was committed before the statement, with a note if it had."""
-        found = self._find(ast.ObjectKind.MATERIALIZED_VIEW, statement.name)
-        refuse_unfinished(found)
+        found = self._find(ast.ObjectKind.MATERIALIZED_VIEW, statement.name, action=None)
+        refuse_unfinished(found, self._database.jobs.progress)
         if schedule_of(found) is None:
             self._wait(self._database.coordinator.flush())
             return f"{found} follows every change at once: only views with {INTERVAL} or {CRON} need a refresh"
@@ -116,12 +116,12 @@ class Alter:
 
     # ------------------------------------------------------------------------------------------------
 
-    def _find(self, kind: ast.ObjectKind, name: ast.ObjectName) -> CatalogObject:
+    def _find(self, kind: ast.ObjectKind, name: ast.ObjectName, action: str | None = "ALTER") -> CatalogObject:
         wanted = CATALOG_KINDS.get(kind)
         if wanted is None:
             raise FeatureNotSupported(f"ALTER {kind.value.upper()} is not supported yet")
         return self._database.catalog.find(
-            name.parts, search_path=self._variables.search_path, kinds=(wanted,), action="ALTER"
+            name.parts, search_path=self._variables.search_path, kinds=(wanted,), action=action
         )
 
     def _move(self, found: CatalogObject, schema: str) -> None:

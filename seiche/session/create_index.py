@@ -60,7 +60,7 @@ class IndexDefinitions:
                 f'index "{statement.name}" is always in the schema of its table',
                 hint="Leave the schema out of the index's name.",
             )
-        refuse_unfinished(source)
+        refuse_unfinished(source, self._definitions.database.jobs.progress)
         if schedule_of(source) is not None:
             raise FeatureNotSupported(
                 f"{source} cannot be indexed", detail="It is refreshed on a schedule and keeps no change log to follow."

@@ -117,7 +117,6 @@ class Creation:
             statement.name.parts,
             search_path=self._variables.search_path,
             kinds=(ObjectKind.MATERIALIZED_VIEW,),
-            action="WAIT",
         )
         found = self._database.jobs.get(view.id)
         if found is not None:

@@ -119,7 +119,7 @@ class CatalogNames:
     def _of_view(self, view: CatalogObject) -> CatalogNames:
         """Names as they were when the view was created: its text means the same in every session."""
         path = view.properties.get("search_path", self._search_path)
-        names = CatalogNames(self._catalog, path, shapes=shapes_of(view))
+        names = CatalogNames(self._catalog, path, self._progress, shapes_of(view))
         names.mentioned, names.system = self.mentioned, self.system
         return names
 

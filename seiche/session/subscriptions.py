@@ -102,7 +102,7 @@ class SubscriptionDefinitions:
             )
         if found.kind not in (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW):
             raise WrongObjectType(f"{found} keeps no change log", hint="Subscribe to a table or a materialized view.")
-        refuse_unfinished(found)
+        refuse_unfinished(found, self._database.jobs.progress)
         if found.kind is ObjectKind.MATERIALIZED_VIEW and schedule_of(found) is not None:
             raise FeatureNotSupported(
                 f"{found} keeps no change log to subscribe to",

@@ -60,7 +60,7 @@ class ViewDefinitions:
         name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
-        names = CatalogNames(catalog, self._variables.search_path)
+        names = CatalogNames(catalog, self._variables.search_path, self._database.jobs.progress)
         bound = bind_query(statement.query.tree, names, Settings(timezone="UTC", now_ms=0, strict=True))
         notice = None
         if not is_temporary(schema) and any(is_temporary(catalog.get(each).schema) for each in names.mentioned):
@@ -137,7 +137,7 @@ class ViewDefinitions:
             of_sink, what = read_sink_options(statement.options, into_table=statement.into is not None), "sink"
         options = read_options(statement.options if of_sink is None else of_sink.rest)
         catalog = self._database.catalog
-        names = CatalogNames(catalog, self._variables.search_path)
+        names = CatalogNames(catalog, self._variables.search_path, self._database.jobs.progress)
         timezone = self._variables.get("timezone")
         bound = bind_query(statement.query.tree, names, Settings(timezone=timezone, now_ms=None, strict=False))
         for column in _named(statement.columns, bound.columns):
@@ -163,7 +163,7 @@ class ViewDefinitions:
         self.check_hidden_names(plan)
         if of_sink is not None:
             of_sink.check(fragment_schema(plan))
-        self._check_schedules(name, options, plan, names)
+        self._check_schedules(what, name, options, plan, names)
         options.order_of(names)
         return plan, names, options
 
@@ -188,14 +188,15 @@ class ViewDefinitions:
         names = [str(self._database.catalog.get(each).qualified) for each in driven]
         return f"Backfill: {kind.value}" + (f", {' then '.join(names)} in steps" if names else ", in one step")
 
-    def _check_schedules(self, name: str, options: ViewOptions, plan: Plan, names: CatalogNames) -> None:
+    def _check_schedules(self, what: str, name: str, options: ViewOptions, plan: Plan, names: CatalogNames) -> None:
         """Views with a schedule keep no change log that others could follow, and need one of every input."""
         for each in sorted(names.mentioned):
             item = self._database.catalog.get(each)
             if item.kind is ObjectKind.MATERIALIZED_VIEW and schedule_of(item) is not None:
                 raise FeatureNotSupported(
-                    f'materialized view "{name}" cannot read {item}',
-                    detail="That view is refreshed on a schedule of its own and keeps no change log to follow.",
+                    f'{what} "{name}" cannot read {item}',
+                    detail="That view is refreshed on a schedule of its own and keeps no change log to follow:"
+                    " creating streaming jobs on batch refresh materialized views is not supported.",
                     hint="Read what that view reads, or query it.",
                 )
         if options.schedule is None:

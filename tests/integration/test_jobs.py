@@ -144,6 +144,10 @@ def test_a_limited_backfill_keeps_its_pace_and_tells_the_truth_also_after_a_rest
     with pytest.raises(errors.ObjectNotReady) as refused:
         db.sql("SELECT * FROM slow")
     assert "Snapshot [" in (refused.value.detail or "")
+    for statement in ("MATERIALIZED VIEW top AS SELECT * FROM slow", "INDEX i ON slow (id)"):
+        with pytest.raises(errors.ObjectNotReady) as refused:
+            db.execute(f"CREATE {statement}")
+        assert "Snapshot [" in (refused.value.detail or "")
     db.close()
 
     again = open_database()
@@ -432,6 +436,8 @@ def test_what_a_batch_refresh_view_cannot_be_is_refused_clearly(db: seiche.Engin
     with pytest.raises(errors.FeatureNotSupported) as refused:
         db.execute("CREATE MATERIALIZED VIEW top AS SELECT id FROM m")
     assert "keeps no change log" in (refused.value.detail or "")
+    with pytest.raises(errors.FeatureNotSupported, match='sink "out" cannot read'):
+        db.execute("CREATE SINK out FROM m WITH (connector = 'blackhole')")
     with pytest.raises(errors.InvalidParameter, match="positive"):
         db.execute("ALTER MATERIALIZED VIEW m SET (refresh.interval.sec = 0)")
     db.execute("CREATE MATERIALIZED VIEW plain AS SELECT id FROM arrivals")
