@@ -1,4 +1,6 @@
-"""Arrangement backfill under crashes, failed epochs, limits and pauses: at every epoch the view equals its query.
+"""Arrangement backfill under crashes, failed epochs, limits, pauses, cancels: at every epoch the view equals its query.
+
+No-shuffle backfill is the same, for views whose rows stay in the vnodes of the rows they came from.
 
 The model keeps rows as counters and epochs as the coordinator does: what happened since the last checkpoint becomes
 durable in one commit or is forgotten. What is read when, which changes pass, and how far that is, is the engine's own:
@@ -96,7 +98,7 @@ class Life:
         self.ledger = Ledger(durable.epoch, Reached(durable.begun, {ARRIVALS: stored}))
         self.previous = durable.epoch
         self.table, self.view = dict(durable.table), durable.view.copy()
-        self.told = 0.0
+        self.paused = False
 
     def epoch(self) -> None:
         """A barrier: the table changes, the view follows as far as it has read, and reads on. It may fail."""
@@ -128,10 +130,10 @@ class Life:
             self.checkpoint(new)
 
     def next_rows(self, table: dict[int, int], old: InputProgress) -> tuple[InputProgress, list[Row]]:
-        if self.limiter.delay() != 0:
+        if self.paused or self.limiter.delay() != 0:
             return old, []
         allowed = self.limiter.available()
-        budget = self.chance.choice((1, 7, 300))  # it changes with the number of tasks and the load
+        budget = self.chance.choice((1, 7, 30))  # it changes with the number of tasks and the load
         rows, new = read(table, old, budget if allowed is None else min(budget, allowed))
         return new, rows
 
@@ -150,25 +152,37 @@ class Life:
         now = Progress(Phase.SNAPSHOT, done, reached.total).percent
         assert now < 100
 
+    def cancel(self) -> None:
+        """A drop: with the next checkpoint nothing is left of the view, and whoever creates it again starts anew."""
+        self.fate.commit(self.durable, Durable(self.durable.epoch, dict(self.durable.table)))
+
     def meddle(self) -> None:
-        """Somebody changes the limit, pauses and resumes, or time passes."""
+        """Somebody changes the limit or the number of tasks, pauses and resumes, or time passes."""
         self.clock.advance(self.chance.randint(1, 300))
+        self.paused = self.chance.random() < (0.8 if self.paused else 0.05)
+        if self.chance.random() < 0.05:
+            self.limiter.set_tasks(self.chance.choice((1, 3)))
         if self.chance.random() < 0.1:
             self.limiter.set(self.chance.choice((None, 0, 20, 200)))
         elif self.limiter.rate == 0 and self.chance.random() < 0.5:
             self.limiter.set(200)
 
 
-def run(seed: int, crash_at: int, after_commit: bool) -> int:
+def run(seed: int, crash_at: int, after_commit: bool, cancels: int = 0) -> int:
     chance, clock = random.Random(seed), SimulatedClock()
     durable, fate = Durable(), Fate(crash_at, after_commit)
     durable.table = {key: chance.randrange(1000) for key in range(0, KEYS, 2)}
-    for _ in range(3):
+    for _ in range(3 + cancels):
         life = Life(durable, fate, chance, clock)
         try:
             for _ in range(5000):
                 if durable.created:
                     break
+                if cancels and chance.random() < 0.05:
+                    cancels -= 1
+                    life.cancel()
+                    assert not durable.begun and not durable.vnodes and not durable.view
+                    life = Life(durable, fate, chance, clock)
                 life.meddle()
                 life.epoch()
             break
@@ -180,16 +194,19 @@ def run(seed: int, crash_at: int, after_commit: bool) -> int:
     return fate.commits
 
 
+@pytest.mark.parametrize("cancels", [0, 2])
 @pytest.mark.parametrize("after_commit", [False, True])
-def test_an_arrangement_backfill_that_crashes_at_any_commit_equals_its_query(after_commit: bool) -> None:
-    commits = run(1, -1, after_commit)
-    for commit in range(0, commits, max(commits // 40, 1)):
-        run(1, commit, after_commit)
+def test_an_arrangement_backfill_that_crashes_at_any_commit_equals_its_query(after_commit: bool, cancels: int) -> None:
+    for seed in (1, 2):
+        commits = run(seed, -1, after_commit, cancels)
+        assert commits > 10, "it is done before much can happen"
+        for commit in range(commits):
+            run(seed, commit, after_commit, cancels)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_an_arrangement_backfill_equals_its_query_whatever_happens(seed: int) -> None:
-    run(seed, random.Random(seed).randrange(40), seed % 2 == 0)
+    run(seed, random.Random(seed).randrange(40), seed % 2 == 0, cancels=seed % 3)
 
 
 def test_a_barrier_after_a_failed_epoch_reads_from_the_last_checkpoint_again() -> None:
