@@ -31,7 +31,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seiche.errors import FeatureNotSupported, InvalidParameter, nearest
+from seiche.connectors.bits import Bits, mixed
+from seiche.connectors.options import Options
+from seiche.connectors.splits import split_offsets
+from seiche.errors import FeatureNotSupported, InvalidParameter
 from seiche.model import Column
 from seiche.types import Kind, SqlType
 
@@ -43,7 +46,6 @@ _LONGEST = 10_000  # characters of a text, elements of an array
 _MOST_SPLITS = 1_000
 
 Numbers = npt.NDArray[np.int64]
-Bits = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,58 +65,10 @@ class _Stretch:
         places = np.tile(np.arange(count, dtype=np.uint64), len(self))
         return _Stretch(
             np.repeat(self.numbers, count) * count + places.astype(np.int64),
-            _mixed(np.repeat(self.bits, count) + places),
+            mixed(np.repeat(self.bits, count) + places),
             self.created_ms,
             self.now_ms,
         )
-
-
-class Options:
-    """The options of a WITH clause, each taken once: what is left at the end nobody knows."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = given
-        self._taken: set[str] = set()
-
-    def text(self, name: str, default: str) -> str:
-        self._taken.add(name)
-        return self._given.get(name, default)
-
-    def has(self, name: str) -> bool:
-        self._taken.add(name)
-        return name in self._given
-
-    def number(self, name: str, default: int, low: int, high: int) -> int:
-        text = self.text(name, str(default))
-        try:
-            value = int(text)
-        except ValueError:
-            raise InvalidParameter(f'option "{name}" is not a whole number: {text}') from None
-        if not low <= value <= high:
-            raise InvalidParameter(f'option "{name}" is out of range: {text}', hint=f"Choose {low} to {high}.")
-        return value
-
-    def decimal(self, name: str, default: float) -> float:
-        text = self.text(name, str(default))
-        try:
-            return float(text)
-        except ValueError:
-            raise InvalidParameter(f'option "{name}" is not a number: {text}') from None
-
-    def one_of(self, name: str, default: str, *known: str) -> str:
-        value = self.text(name, default).lower()
-        if value not in known:
-            raise InvalidParameter(f'option "{name}" cannot be {value}', hint=f"Choose {' or '.join(known)}.")
-        return value
-
-    def refuse_others(self) -> None:
-        for name in self._given:
-            if name not in self._taken:
-                raise InvalidParameter(
-                    f'option "{name}" is not known to the connector {NAME}',
-                    detail="There are unexpected options in WITH clause.",
-                    hint=nearest(name, self._taken),
-                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +188,7 @@ class Generator:
             count = max(min(count, self.rows - first), 0)
         numbers = np.arange(first, first + count, dtype=np.int64)
         split, offset = (numbers % self.splits).astype(np.uint64), (numbers // self.splits).astype(np.uint64)
-        bits = _mixed(_mixed(split) + offset)
+        bits = mixed(mixed(split) + offset)
         of = _Stretch(numbers, bits, created_ms, now_ms)
         names = [column.name for column in self.columns]
         places = [zlib.crc32(name.encode()) for name in names]
@@ -242,19 +196,13 @@ class Generator:
         return pa.Table.from_arrays(values, names)
 
     def offsets(self, rows: int) -> dict[str, str]:
-        """How far each split is after so many rows."""
-        return {str(split): str((rows - split + self.splits - 1) // self.splits) for split in range(self.splits)}
-
-    @staticmethod
-    def rows_before(offsets: Mapping[str, str]) -> int:
-        """How many rows were made when the splits are so far."""
-        return sum(int(offset) for offset in offsets.values())
+        return split_offsets(rows, self.splits)
 
 
 def _values(field: _Field, of: _Stretch, place: int) -> pa.Array:
     """The values of a field. `place` tells fields with the same seed apart."""
     salt = np.array([(field.seed * 0x9E3779B97F4A7C15 + place) % (1 << 64)], np.uint64)
-    return field.made.values(_Stretch(of.numbers, _mixed(of.bits ^ _mixed(salt)), of.created_ms, of.now_ms))
+    return field.made.values(_Stretch(of.numbers, mixed(of.bits ^ mixed(salt)), of.created_ms, of.now_ms))
 
 
 def _whole_numbers(numbers: Numbers, type_: SqlType) -> pa.Array:
@@ -263,24 +211,19 @@ def _whole_numbers(numbers: Numbers, type_: SqlType) -> pa.Array:
     return pa.array(numbers).cast(type_.arrow)
 
 
-def _mixed(bits: Bits) -> Bits:
-    """Every bit of the result depends on all bits of the argument; one to one."""
-    with np.errstate(over="ignore"):
-        mixed = bits + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
-
-
 def generator(columns: Sequence[Column], given: Mapping[str, str]) -> Generator:
     """The generator that these options describe, of columns that are not computed. Raises what is wrong with them."""
-    reader = _Reader(Options(given))
+    reader = _Reader(Options(given, NAME))
     fields = tuple(reader.field(column.type, _FIELDS + column.name) for column in columns)
     options = reader.options
     options.text("connector", NAME)
-    pace = options.number(ROWS_PER_SECOND, 10, 1, 10_000_000)
+    pace = options.number(ROWS_PER_SECOND, 10, 1, 1 << 62)
     splits = options.number(SPLITS, 1, 1, _MOST_SPLITS)
-    options.refuse_others()
+    names = {column.name for column in columns}
+    # Options of a field that is no column are read over, as RisingWave does.
+    options.refuse_others(
+        read_over=lambda option: option.startswith(_FIELDS) and option.removeprefix(_FIELDS).split(".")[0] not in names
+    )
     return Generator(tuple(columns), fields, pace, splits, reader.rows)
 
 

@@ -25,7 +25,8 @@ from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
 from seiche.config import Config
 from seiche.connectors import datagen
-from seiche.connectors.datagen import Generator, generator
+from seiche.connectors.datagen import generator
+from seiche.connectors.splits import rows_before
 from seiche.epoch.coordinator import Coordinator
 from seiche.errors import FeatureNotSupported, InvalidDefinition, SeicheError
 from seiche.model import ROW_ID, Column, JobId, ObjectId, RelationId
@@ -150,7 +151,7 @@ class Feeds:
             for gone in self._feeds.keys() - fed:
                 self._feeds.pop(gone).end()
             for new in fed - self._feeds.keys():
-                self._feeds[new] = _Feed(self._around, new, Generator.rows_before(offsets.get(new, {})))
+                self._feeds[new] = _Feed(self._around, new, rows_before(offsets.get(new, {})))
             for feed in self._feeds.values():
                 feed.tick.set()
 
@@ -198,7 +199,7 @@ class _Feed:
         self._retry_s = longer(self._retry_s)
         log.warning("rows for %s are made again: %s", self._around.catalog.get(self._id), cause.message, exc_info=True)
         # The commit may have been durable after all.
-        self._made = Generator.rows_before(self._around.store.load().offsets.get(self._id, {}))
+        self._made = rows_before(self._around.store.load().offsets.get(self._id, {}))
         return self._retry_s
 
     def _turn(self) -> float | None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from seiche.connectors.datagen import Generator, generator
+from seiche.connectors.splits import rows_before
 from seiche.errors import FeatureNotSupported, InvalidParameter
 from seiche.model import Column
 from seiche.types import (
@@ -146,7 +147,7 @@ def test_offsets_of_splits_tell_how_many_rows_were_made() -> None:
     of = made({"ship": INTEGER}, {"datagen.split.num": "3"})
     assert of.offsets(0) == {"0": "0", "1": "0", "2": "0"}
     assert of.offsets(7) == {"0": "3", "1": "2", "2": "2"}
-    assert [Generator.rows_before(of.offsets(count)) for count in range(20)] == list(range(20))
+    assert [rows_before(of.offsets(count)) for count in range(20)] == list(range(20))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,6 @@ def test_offsets_of_splits_tell_how_many_rows_were_made() -> None:
         ("fields.ship.min", "many", "not a whole number"),
         ("fields.ship.max", "-1", "leave no value"),
         ("fields.ship.length", "3", "is not known"),
-        ("fields.mast.kind", "random", "is not known"),
         ("fields.at.max_past", "2 moons", "is not a duration"),
         ("fields.at.basetime", "noon", "is not a moment"),
         ("datagen.rows.per.second", "0", "out of range"),
@@ -168,6 +168,11 @@ def test_offsets_of_splits_tell_how_many_rows_were_made() -> None:
 def test_options_that_make_no_sense_are_refused(option: str, value: str, said: str) -> None:
     with pytest.raises(InvalidParameter, match=said):
         made({"ship": INTEGER, "name": VARCHAR, "at": TIMESTAMP}, {option: value})
+
+
+def test_options_of_a_field_that_is_no_column_are_read_over() -> None:
+    plain = made({"ship": INTEGER}, {})
+    assert made({"ship": INTEGER}, {"fields.mast.kind": "sequence", "fields.mast.end": "1"}).rows == plain.rows
 
 
 def test_types_without_a_generator_are_refused() -> None:
