@@ -24,11 +24,10 @@ from seiche.catalog.objects import CONNECTOR, FOLLOWING_KINDS, CatalogObject, Ob
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock
 from seiche.config import Config
-from seiche.connectors import datagen
-from seiche.connectors.datagen import generator
+from seiche.connectors.generators import generator_of
 from seiche.connectors.splits import rows_before
 from seiche.epoch.coordinator import Coordinator
-from seiche.errors import FeatureNotSupported, InvalidDefinition, SeicheError
+from seiche.errors import InvalidDefinition, SeicheError
 from seiche.model import ROW_ID, Column, JobId, ObjectId, RelationId
 from seiche.session.fitted import bound_rows, collected, fitted
 from seiche.session.handover import Gate, Unwanted, awaited, longer
@@ -44,6 +43,8 @@ FED_KINDS = (ObjectKind.TABLE, ObjectKind.SOURCE)
 _ENCODINGS = (("PLAIN", "JSON"), ("NATIVE", "NATIVE"), ("NONE", "NONE"))  # none of which makes a difference
 _TURN_S = 0.5  # between two looks at what is due, or a barrier's time where that is less
 _HEAD_START_S = 1.0  # what is due at once
+_FIRST_ROWS = 5_000  # that are handed over at most before it is known how long rows take
+_BRISK_S, _SLOW_S = 2.0, 4.0  # for what is handed over at once: below the one it grows, above the other it shrinks
 
 
 class Around(Protocol):
@@ -75,17 +76,12 @@ def check_connector(statement: ast.CreateTable, columns: Sequence[Column]) -> No
         if written is not None:
             raise InvalidDefinition(f'relation "{statement.name}" has a format but no connector')
         return
-    connector = options[CONNECTOR]
-    if connector.lower() != datagen.NAME:
-        raise FeatureNotSupported(
-            f'connector "{connector}" is not supported', hint=f"{datagen.NAME} makes up rows, to try things out."
-        )
+    generator_of([column for column in columns if column.generated is None], options)
     if written is not None and (written.format, written.encode) not in _ENCODINGS:
         raise InvalidDefinition(
-            f"the connector {datagen.NAME} has no FORMAT {written.format} ENCODE {written.encode}",
+            f"the connector {options[CONNECTOR].lower()} has no FORMAT {written.format} ENCODE {written.encode}",
             hint="Write FORMAT PLAIN ENCODE JSON, or leave it out.",
         )
-    datagen.generator([column for column in columns if column.generated is None], options)
 
 
 def is_wanted(item: CatalogObject, catalog: Catalog) -> bool:
@@ -106,6 +102,16 @@ class Pace:
         count = int((now - self.since) * self.rows_per_second)
         self.since = now if count > most else self.since + count / self.rows_per_second
         return min(count, most)
+
+
+def most_after(most: int, count: int, seconds: float, limit: int) -> int:
+    """How many rows to hand over at once after `count` of at most `most` took so long.
+
+    A connector may be faster than the views behind it: what is fresh in them then hangs on how much they get at once.
+    """
+    if seconds > _SLOW_S:
+        return max(count // 2, 1)
+    return min(most * 2, limit) if seconds < _BRISK_S and count == most else most
 
 
 class Feeds:
@@ -165,6 +171,7 @@ class _Feed:
         self._id = number
         self._made = made  # so many rows are durable
         self._pace: Pace | None = None  # None while nothing is to come
+        self._most = _FIRST_ROWS
         self._retry_s = 0.0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"feed-{number}", daemon=True)
@@ -208,17 +215,19 @@ class _Feed:
         item = around.catalog.by_id.get(self._id)
         if item is None:
             raise Unwanted
-        of = generator(plain_columns(item), item.properties["options"])
+        of = generator_of(plain_columns(item), item.properties["options"])
         if around.coordinator.paused or not is_wanted(item, around.catalog) or self._made == of.rows:
             self._pace = None
             return None
         now = around.clock.monotonic()
         if self._pace is None:
             self._pace = Pace(of.rows_per_second, now - _HEAD_START_S)
-        due = self._pace.due(now, around.runtime.limits.inline_rows_max)
+        limit = around.runtime.limits.inline_rows_max
+        due = self._pace.due(now, min(self._most, limit))
         if due:
             with around.gate(RelationId(self._id)).alone(self._check):
                 self._hand_over(due)
+            self._most = most_after(self._most, due, around.clock.monotonic() - now, limit)
         later = min(around.config.barrier_interval_ms / 1000, _TURN_S)
         return max(now + max(later, 1 / of.rows_per_second) - around.clock.monotonic(), 0.0)
 
@@ -228,7 +237,7 @@ class _Feed:
         item = around.catalog.by_id.get(self._id)
         if item is None:
             raise Unwanted
-        of = generator(plain_columns(item), item.properties["options"])
+        of = generator_of(plain_columns(item), item.properties["options"])
         rows = of.table(self._made, count, created_ms=item.created_ms, now_ms=around.clock.now_ms())
         made = self._made + rows.num_rows
         part = Checkpoint(source_offsets={self._id: of.offsets(made)})
@@ -252,4 +261,4 @@ class _Feed:
             raise Unwanted
 
 
-__all__ = ["FED_KINDS", "Feeds", "Pace", "check_connector", "is_fed", "is_wanted", "plain_columns"]
+__all__ = ["FED_KINDS", "Feeds", "Pace", "check_connector", "is_fed", "is_wanted", "most_after", "plain_columns"]
