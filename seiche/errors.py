@@ -21,6 +21,7 @@
     │   ├── DataException         22000      ├── TransactionState      25P01, 25P02, 25001
     │   ├── SerializationFailure  40001      ├── UndefinedCursor       34000
     │   ├── BadCopyFormat         22P04      ├── UndefinedStatement    26000
+    │   ├── AmbiguousFunction     42725      │
     │   ├── IndeterminateType     42P18      ├── CursorBehind          24000
     │   │                                    └── ProtocolViolation     08P01  what a client sent is not a message
     │   └── InvalidLogin          28P01, 28000
@@ -140,6 +141,11 @@ class DuplicateAlias(DuplicateObject):
 class AmbiguousColumn(UserError):
     code = "ambiguous_column"
     sqlstate = "42702"
+
+
+class AmbiguousFunction(UserError):
+    code = "ambiguous_function"
+    sqlstate = "42725"
 
 
 class DatatypeMismatch(UserError):

@@ -29,9 +29,11 @@ from seiche.catalog.objects import (
     ObjectKind,
     Schema,
     User,
+    signature,
 )
 from seiche.catalog.temporary import is_temporary, resolved
 from seiche.errors import (
+    AmbiguousFunction,
     DependentObjects,
     DuplicateObject,
     FeatureNotSupported,
@@ -47,6 +49,7 @@ from seiche.errors import (
     nearest,
 )
 from seiche.model import ObjectId
+from seiche.types import SqlType
 
 FIRST_FREE_ID = 100  # ids below are those of the objects that every catalog begins with
 DETAIL_LINES = 20  # dependants listed in an error before "and n more"
@@ -73,11 +76,13 @@ class Catalog:
     default_grants: frozenset[DefaultGrant] = frozenset()
 
     _by_name: dict[_NameKey, CatalogObject] = field(init=False, repr=False, compare=False)
+    _functions: dict[tuple[str, str, str], list[CatalogObject]] = field(init=False, repr=False, compare=False)
     _needed_by: dict[ObjectId, list[ObjectId]] = field(init=False, repr=False, compare=False)
     _children: dict[ObjectId, list[ObjectId]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         by_name: dict[_NameKey, CatalogObject] = {}
+        functions: dict[tuple[str, str, str], list[CatalogObject]] = {}
         needed_by: dict[ObjectId, list[ObjectId]] = {}
         children: dict[ObjectId, list[ObjectId]] = {}
         for id in sorted(self.by_id):
@@ -86,6 +91,8 @@ class Catalog:
             if key in by_name:
                 raise DuplicateObject(f'{by_name[key].kind.value} "{item.qualified}" already exists')
             by_name[key] = item
+            if item.kind is ObjectKind.FUNCTION:
+                functions.setdefault((item.database, item.schema, item.name), []).append(item)
             for dependency in sorted(item.dependencies):
                 if dependency not in self.by_id:
                     raise InvariantError(f"{item} depends on object {dependency}, which does not exist")
@@ -99,6 +106,7 @@ class Catalog:
         fill(self, "schemas", tuple(sorted(self.schemas, key=lambda it: it.id)))
         fill(self, "users", tuple(sorted(self.users, key=lambda it: it.id)))
         fill(self, "_by_name", by_name)
+        fill(self, "_functions", functions)
         fill(self, "_needed_by", needed_by)
         fill(self, "_children", children)
 
@@ -144,10 +152,11 @@ class Catalog:
         search_path: Sequence[str] = (DEFAULT_SCHEMA,),
         kinds: Iterable[ObjectKind] | None = None,
         database: str = DEFAULT_DATABASE,
+        parameters: Sequence[SqlType] | None = None,
     ) -> CatalogObject | None:
         """As `find`, but None where nothing of the wanted kinds has the name."""
         wanted = frozenset(kinds) if kinds is not None else None
-        found = self._lookup(parts, search_path, wanted, database)
+        found = self._lookup(parts, search_path, wanted, database, parameters)
         return found if found is not None and (wanted is None or found.kind in wanted) else None
 
     def find(
@@ -158,14 +167,16 @@ class Catalog:
         kinds: Iterable[ObjectKind] | None = None,
         database: str = DEFAULT_DATABASE,
         action: str | None = None,
+        parameters: Sequence[SqlType] | None = None,
     ) -> CatalogObject:
         """The object called `name`, `schema.name` or `database.schema.name`; names are folded already.
 
         Without a schema the first one of the search path that has the name wins. `kinds` limits what will do;
-        `action` is the statement's verb ("DROP", "ALTER"), for the hint when the kind is wrong.
+        `action` is the statement's verb ("DROP", "ALTER"), for the hint when the kind is wrong. `parameters` are the
+        types that tell functions of one name apart; without them there must be one.
         """
         wanted = frozenset(kinds) if kinds is not None else None
-        found = self._lookup(parts, search_path, wanted, database)
+        found = self._lookup(parts, search_path, wanted, database, parameters)
         if found is None:
             raise self._undefined(parts, search_path, wanted, database)
         if wanted is not None and found.kind not in wanted:
@@ -175,8 +186,21 @@ class Catalog:
             raise WrongObjectType(f"{found} is not {article} {asked}", detail=not_found(asked, found.name), hint=hint)
         return found
 
+    def functions(self, name: str, *, search_path: Sequence[str] = (DEFAULT_SCHEMA,)) -> tuple[CatalogObject, ...]:
+        """All functions of a bare name, without those that are hidden by others with the same types of parameters."""
+        seen: dict[str, CatalogObject] = {}
+        for schema in search_path:
+            for each in self._functions.get((DEFAULT_DATABASE, schema, name), ()):
+                seen.setdefault(each.namespace, each)
+        return tuple(seen.values())
+
     def _lookup(
-        self, parts: Sequence[str], search_path: Sequence[str], wanted: frozenset[ObjectKind] | None, database: str
+        self,
+        parts: Sequence[str],
+        search_path: Sequence[str],
+        wanted: frozenset[ObjectKind] | None,
+        database: str,
+        parameters: Sequence[SqlType] | None,
     ) -> CatalogObject | None:
         namespaces = {kind.namespace for kind in wanted} if wanted is not None else {"relation"}
         match tuple(parts):
@@ -198,7 +222,11 @@ class Catalog:
                 )
         for place in places:
             for namespace in sorted(namespaces):
-                if (found := self._by_name.get((*place, namespace, name))) is not None:
+                if namespace == ObjectKind.FUNCTION.namespace:
+                    found = _the_one(self._functions.get((*place, name), []), parameters)
+                else:
+                    found = self._by_name.get((*place, namespace, name))
+                if found is not None:
                     return found
         return None
 
@@ -482,7 +510,19 @@ _NEVER_SUGGESTED = frozenset({ObjectKind.INTERNAL, ObjectKind.FUNCTION})
 
 
 def _name_key(item: CatalogObject) -> _NameKey:
-    return (item.database, item.schema, item.kind.namespace, item.name)
+    return (item.database, item.schema, item.namespace, item.name)
+
+
+def _the_one(functions: Sequence[CatalogObject], parameters: Sequence[SqlType] | None) -> CatalogObject | None:
+    """The function with parameters of these types; without them, the only one."""
+    if parameters is not None:
+        return next((each for each in functions if each.parameter_types == signature(parameters)), None)
+    if len(functions) > 1:
+        raise AmbiguousFunction(
+            f'function name "{functions[0].name}" is not unique',
+            hint="Say which one by the types of its parameters, as in f(integer).",
+        )
+    return functions[0] if functions else None
 
 
 def not_found(kind: str, name: str) -> str:

@@ -7,13 +7,14 @@ be shown without a catalog at hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
 from seiche.model import Column, ObjectId, QualifiedName, RelationSchema
+from seiche.types import NUMERIC, Kind, SqlType
 
 DEFAULT_DATABASE = "dev"
 DEFAULT_SCHEMA = "public"
@@ -40,7 +41,10 @@ class ObjectKind(Enum):
 
     @property
     def namespace(self) -> str:
-        """Names are unique within a schema and a namespace: a function may be called like a table."""
+        """Names are unique within a schema and a namespace: a function may be called like a table.
+
+        Those of functions are unique together with the types of their parameters, see `CatalogObject.namespace`.
+        """
         return "function" if self is ObjectKind.FUNCTION else "relation"
 
 
@@ -90,8 +94,24 @@ class CatalogObject:
     def qualified(self) -> QualifiedName:
         return QualifiedName(self.schema, self.name)
 
+    @property
+    def parameter_types(self) -> tuple[SqlType, ...]:
+        """Of a function, whose last column is what it returns."""
+        return signature(column.type for column in self.columns[:-1])
+
+    @property
+    def namespace(self) -> str:
+        if self.kind is not ObjectKind.FUNCTION:
+            return self.kind.namespace
+        return f"{self.kind.namespace}({', '.join(map(str, self.parameter_types))})"
+
     def __str__(self) -> str:
         return f'{self.kind.value} "{self.qualified}"'
+
+
+def signature(types: Iterable[SqlType]) -> tuple[SqlType, ...]:
+    """Types of parameters as functions are told apart by them: without lengths and precisions."""
+    return tuple(NUMERIC if type_.kind is Kind.NUMERIC else type_.bare for type_ in types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def pg_proc(facts: Facts) -> Iterator[Row]:
             "proowner": users[it.owner],
             "prolang": LANGUAGES.get(str(it.properties.get("language")), LANGUAGES["sql"]),
             "procost": 1.0,
-            "prokind": "f",
+            "prokind": "a" if it.properties.get("aggregate") else "f",
             "provolatile": "i",
             "proparallel": "s",
             "pronargs": len(arguments),

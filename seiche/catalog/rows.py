@@ -212,7 +212,7 @@ class CheckpointWriter:
                 {
                     "id": it.id,
                     "kind": it.kind.name,
-                    "namespace": it.kind.namespace,
+                    "namespace": it.namespace,
                     "schema_id": _known(schema_ids, (_known(database_ids, it.database), it.schema)),
                     "name": it.name,
                     "owner_id": _known(user_ids, it.owner),

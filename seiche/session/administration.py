@@ -245,7 +245,8 @@ class Administration:
                 kinds = (_known(target.kind),) if target.explicit else _RELATIONS
                 if target.explicit and kinds == (ObjectKind.TABLE,):
                     kinds = _RELATIONS  # as in PostgreSQL, where a view is granted ON TABLE too
-                yield catalog.find(name.parts, search_path=self._variables.search_path, kinds=kinds)
+                path = self._variables.search_path
+                yield catalog.find(name.parts, search_path=path, kinds=kinds, parameters=name.parameters)
 
     # --- owners and comments -------------------------------------------------------------------------
 
@@ -293,7 +294,8 @@ class Administration:
                 return catalog.database(name.name)
             case _:
                 found = _known(kind)
-                return catalog.find(name.parts, search_path=self._variables.search_path, kinds=(found,), action="ALTER")
+                path, types = self._variables.search_path, name.parameters
+                return catalog.find(name.parts, search_path=path, kinds=(found,), action="ALTER", parameters=types)
 
     # --- databases -----------------------------------------------------------------------------------
 

@@ -121,7 +121,11 @@ class Alter:
         if wanted is None:
             raise FeatureNotSupported(f"ALTER {kind.value.upper()} is not supported yet")
         return self._database.catalog.find(
-            name.parts, search_path=self._variables.search_path, kinds=(wanted,), action=action
+            name.parts,
+            search_path=self._variables.search_path,
+            kinds=(wanted,),
+            action=action,
+            parameters=name.parameters,
         )
 
     def _move(self, found: CatalogObject, schema: str) -> None:

@@ -45,13 +45,16 @@ class Drops:
         targets = []
         for each in statement.names:
             kinds = (wanted,) if wanted is ObjectKind.FUNCTION else None  # functions have names of their own
-            found = self._database.catalog.try_find(each.parts, search_path=self._variables.search_path, kinds=kinds)
+            path = self._variables.search_path
+            found = self._database.catalog.try_find(
+                each.parts, search_path=path, kinds=kinds, parameters=each.parameters
+            )
             if found is None and statement.if_exists:
                 notices.append(f'{wanted.value} "{each}" does not exist, skipping')
                 continue
             targets.append(
                 self._database.catalog.find(
-                    each.parts, search_path=self._variables.search_path, kinds=(wanted,), action="DROP"
+                    each.parts, search_path=path, kinds=(wanted,), action="DROP", parameters=each.parameters
                 )
             )
         for function in targets if wanted is ObjectKind.FUNCTION else ():

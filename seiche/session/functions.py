@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from seiche.catalog.objects import ObjectKind
+from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.errors import DependentObjects, DuplicateObject
 from seiche.model import Column, ObjectId
 from seiche.session import python_functions
@@ -12,24 +13,28 @@ from seiche.session.definitions import Definitions
 from seiche.session.names import CatalogNames, user_function
 from seiche.sql import statements as ast
 from seiche.sql.bind import Settings, check_function
+from seiche.sql.user_functions import UserFunction
 
 
 def create_function(definitions: Definitions, statement: ast.CreateFunction, text: str) -> str | None:
     """Registers a function once its body makes sense over parameters of its types."""
     database = definitions.database
     name, schema = definitions.place(statement.name)
-    existing = database.catalog.try_find((schema, name), kinds=(ObjectKind.FUNCTION,))
+    function = user_function(statement)
+    types = [type_ for _, type_ in function.parameters]
+    existing = database.catalog.try_find((schema, name), kinds=(ObjectKind.FUNCTION,), parameters=types)
     if existing is not None and statement.if_not_exists:
         return f'function "{name}" already exists, skipping'
     if existing is not None and not statement.or_replace:
-        types = ",".join(str(column.type) for column in existing.columns[:-1])  # the last one is what it returns
+        told = ",".join(map(str, types))
         raise DuplicateObject(
             f'function "{name}" already exists',
-            detail=f"In the catalog: function named {name}({types}) already exists.",
+            detail=f"In the catalog: function named {name}({told}) already exists.",
             hint="Drop it first, replace it with CREATE OR REPLACE, or choose another name.",
         )
+    others = database.catalog.functions(name, search_path=(schema,))
+    _refuse_aggregates(function, [each for each in others if existing is None or each.id != existing.id])
     names = CatalogNames(database.catalog, definitions.variables.search_path)
-    function = user_function(statement)
     if function.language == "python":
         python_functions.register(database.runtime.spark, function)
     else:
@@ -50,3 +55,15 @@ def create_function(definitions: Definitions, statement: ast.CreateFunction, tex
         item = replace(item, id=existing.id, owner=existing.owner)
     definitions.change(lambda catalog: catalog.with_objects(item))
     return None
+
+
+def _refuse_aggregates(function: UserFunction, others: Sequence[CatalogObject]) -> None:
+    """A call is known to be an aggregate's before the types of its arguments are."""
+    for each in others:
+        same = len(each.parameter_types) == len(function.parameters)
+        if same and (function.aggregate or each.properties.get("aggregate")):
+            raise DuplicateObject(
+                f'function "{function.name}" already exists with as many parameters',
+                detail="An aggregate must differ from others of its name in the number of its parameters.",
+                hint="Choose another name.",
+            )

@@ -23,6 +23,7 @@ from seiche.errors import InsufficientPrivilege
 from seiche.session.administration import described
 from seiche.sql import statements as ast
 from seiche.sql.common_tables import is_common_table
+from seiche.types import SqlType
 
 _RELATIONS = tuple(kind for kind in ObjectKind if kind not in (ObjectKind.INTERNAL, ObjectKind.FUNCTION))
 
@@ -70,7 +71,8 @@ class Guard:
                 # Its body runs with the rights of the server's process.
                 self._demand(statement.language != "python", "must be superuser to create a function in Python")
                 if statement.or_replace:
-                    self._own(statement.name, ast.ObjectKind.FUNCTION)
+                    types = tuple(each.type for each in statement.parameters)
+                    self._own(ast.ObjectName(statement.name.parts, types), ast.ObjectKind.FUNCTION)
             case ast.CreateSubscription():
                 self._create_in(statement.name)
                 self._read(statement.source)
@@ -157,6 +159,12 @@ class Guard:
             return None
         return self._catalog.try_find(parts, search_path=self._search_path, kinds=_RELATIONS)
 
+    def _named(
+        self, parts: tuple[str, ...], kind: ObjectKind, parameters: Sequence[SqlType] | None = None
+    ) -> CatalogObject | None:
+        """An object of a kind whose names are its own."""
+        return self._catalog.try_find(parts, search_path=self._search_path, kinds=(kind,), parameters=parameters)
+
     def _read(self, name: ast.ObjectName) -> None:
         item = self._found(name.parts)
         if item is not None:
@@ -205,7 +213,7 @@ class Guard:
             case ast.ObjectKind.DATABASE:
                 target = next((it for it in self._catalog.databases if it.name == name.name), None)
             case ast.ObjectKind.FUNCTION:
-                target = self._catalog.try_find(name.parts, search_path=self._search_path, kinds=(ObjectKind.FUNCTION,))
+                target = self._named(name.parts, ObjectKind.FUNCTION, name.parameters)
             case _:
                 target = self._found(name.parts)
         if target is not None:

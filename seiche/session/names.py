@@ -102,15 +102,14 @@ class CatalogNames:
         items = (self._catalog.get(ObjectId(each)) for each in sorted(self.mentioned))
         return [item.name for item in items if item.relation is not None]
 
-    def function(self, name: str) -> UserFunction | None:
-        found = self._catalog.try_find((name,), search_path=self._search_path, kinds=(ObjectKind.FUNCTION,))
-        if found is None:
-            return None
+    def functions(self, name: str) -> tuple[UserFunction, ...]:
+        return tuple(map(_function_of, self._catalog.functions(name, search_path=self._search_path)))
+
+    def call(self, function: UserFunction) -> None:
+        types = [type_ for _, type_ in function.parameters]
+        kinds = (ObjectKind.FUNCTION,)
+        found = self._catalog.find((function.name,), search_path=self._search_path, kinds=kinds, parameters=types)
         self.mentioned.add(found.id)
-        (parsed,) = parse(found.definition)
-        if not isinstance(parsed.statement, ast.CreateFunction):
-            raise InvariantError(f"{found} is not defined by CREATE FUNCTION")
-        return user_function(parsed.statement)
 
     def _is_own(self, parts: tuple[str, ...]) -> bool:
         """Whether the user has a relation of that bare name, which goes before one of `rw_catalog`."""
@@ -135,6 +134,13 @@ class CatalogNames:
         if relation is None:
             raise InvariantError(f"{item} has no stored shape")
         return BoundRelation(item.id, item.name, relation.columns, None, f"r{item.id}")
+
+
+def _function_of(item: CatalogObject) -> UserFunction:
+    (parsed,) = parse(item.definition)
+    if not isinstance(parsed.statement, ast.CreateFunction):
+        raise InvariantError(f"{item} is not defined by CREATE FUNCTION")
+    return user_function(parsed.statement)
 
 
 def refuse_unfinished(item: CatalogObject, progress: Callable[[int], str | None] = lambda _: None) -> None:

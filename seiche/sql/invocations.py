@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, GroupingError
-from seiche.sql import aggregate_calls, choices, compounds
+from seiche.sql import aggregate_calls, choices, compounds, overloads
 from seiche.sql.aggregates import aggregate_names, is_aggregate
 from seiche.sql.binder import QUERY, Binder, Clause
 from seiche.sql.casts import Context, cast, castable, convert
@@ -78,13 +78,20 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         raise GroupingError(f"window function {name} requires an OVER clause")
     if not is_function(name) and name in CAST_NAMES and len(arguments) == 1:
         return cast(binder.bind(arguments[0]), CAST_NAMES[name], binder.settings)
-    if not is_function(name) and (own := user_aggregate(binder, name)) is not None:
+    if not is_function(name) and (own := user_aggregate(binder, name, arguments)) is not None:
         return aggregated(binder, own, arguments)
+    written = binder.functions.functions(name) if binder.functions is not None and not is_function(name) else ()
+    if binder.functions is not None and written:
+        if any(isinstance(argument, exp.Kwarg) for argument in arguments):
+            raise FeatureNotSupported(
+                "named function arguments are not supported yet", hint=f"Write those of {name} in their order."
+            )
+        given = [binder.bind(each) for each in arguments]
+        chosen = overloads.chosen(written, given)
+        binder.functions.call(chosen)
+        return inlined(binder, chosen, given)
     bound = [binder.bind(argument) for argument in arguments]
     if not is_function(name):
-        written = binder.functions.function(name) if binder.functions is not None else None
-        if written is not None:
-            return inlined(binder, written, bound)
         if name in _SET_RETURNING:
             raise FeatureNotSupported(f"set-returning functions are not allowed in {binder.clause.value}")
         raise undefined(name, bound, [*aggregate_names(), *RANKING, *OFFSET])
@@ -94,13 +101,8 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
 
 
 def inlined(binder: Binder, function: UserFunction, arguments: list[exp.Expr]) -> exp.Expr:
-    """The body of a user's function over its arguments."""
+    """The body of a user's function over its arguments, which fit it."""
     types = [type_ for _, type_ in function.parameters]
-    fits = len(types) == len(arguments) and all(
-        castable(type_of(node), type_, Context.IMPLICIT) for node, type_ in zip(arguments, types, strict=True)
-    )
-    if not fits:
-        raise undefined(function.name, arguments, [function.name])
     if binder.depth >= MAX_DEPTH:
         raise FeatureNotSupported(f'function "{function.name}" calls itself, or too many others in turn')
     given = [convert(node, type_, binder.settings) for node, type_ in zip(arguments, types, strict=True)]

@@ -45,9 +45,11 @@ def quote_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
-    """A folded name of one to three parts: `[[database.]schema.]name`."""
+    """A folded name of one to three parts: `[[database.]schema.]name`. That of a function may have the types of its
+    `parameters`."""
 
     parts: tuple[str, ...]
+    parameters: tuple[SqlType, ...] | None = None
 
     @property
     def name(self) -> str:

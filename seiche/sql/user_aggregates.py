@@ -24,10 +24,11 @@ from seiche.sql.user_functions import UserFunction
 _COLLECT = "array_agg"
 
 
-def user_aggregate(binder: Binder, name: str) -> UserFunction | None:
-    """The user's aggregate of a name, if it is one."""
-    found = binder.functions.function(name) if binder.functions is not None else None
-    return found if found is not None and found.aggregate else None
+def user_aggregate(binder: Binder, name: str, arguments: Sequence[exp.Expr]) -> UserFunction | None:
+    """The user's aggregate of a name, if it is one. No two have the same number of parameters."""
+    named = binder.functions.functions(name) if binder.functions is not None else ()
+    found = [each for each in named if each.aggregate]
+    return next((each for each in found if len(each.parameters) == len(arguments)), found[0] if found else None)
 
 
 def aggregated(
@@ -47,6 +48,8 @@ def aggregated(
     if len(given) != len(function.parameters):
         raise undefined(function.name, [binder.within(arguments_in).bind(each) for each in given], [function.name])
     typed = [_as_type(each, str(type_)) for each, (_, type_) in zip(given, function.parameters, strict=True)]
+    assert binder.functions is not None
+    binder.functions.call(function)
     row = exp.Anonymous(this="row", expressions=typed)
     rows = aggregate_calls.aggregate_of(binder, _COLLECT, [row], condition, order, arguments_in)
     if function.volatile and function.name not in binder.usage.volatile:
@@ -57,7 +60,7 @@ def aggregated(
 def filtered(binder: Binder, node: exp.Filter) -> exp.Expr:
     """An aggregate with FILTER, be it the user's own or not."""
     found = call_of(node.this)
-    own = user_aggregate(binder, found[0]) if found is not None and not is_aggregate(found[0]) else None
+    own = user_aggregate(binder, *found[:2]) if found is not None and not is_aggregate(found[0]) else None
     if found is None or own is None:
         return aggregate_calls.filtered(binder, node)
     return aggregated(binder, own, found[1], node.expression.this)

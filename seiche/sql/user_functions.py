@@ -7,6 +7,7 @@ A call of one in Python is a call of the function that Spark knows by `spark_nam
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol, runtime_checkable
@@ -47,8 +48,11 @@ class UserFunction:
 class Functions(Protocol):
     """Where names are looked up, if there are functions among them."""
 
-    def function(self, name: str) -> UserFunction | None:
-        """The function of a name, or None."""
+    def functions(self, name: str) -> Sequence[UserFunction]:
+        """The functions of a name, which differ in the types of their parameters."""
+
+    def call(self, function: UserFunction) -> None:
+        """One of them is called."""
 
 
 def body_of(function: UserFunction) -> exp.Expr:

@@ -87,7 +87,7 @@ def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
     if name in OFFSET:
         made = _offset(binder, name, [inside.bind(a) for a in arguments], over, ignore_nulls)
         return null(type_of(made)) if nothing and not unframed else made
-    own = None if is_aggregate(name) else user_aggregate(binder, name)
+    own = None if is_aggregate(name) else user_aggregate(binder, name, arguments)
     if own is not None:
         return _replaced(aggregated(inside, own, arguments, condition, Clause.WINDOW), over)
     if not is_aggregate(name):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from seiche.catalog.objects import ObjectKind
+from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.cli.display import StatementResult
 from seiche.cli.slt.answers import Answered, Refused
 from seiche.errors import InvariantError, SeicheError
@@ -98,7 +98,7 @@ class EngineTarget:
     def inventory(self) -> frozenset[Thing]:
         catalog = self._engine.database.catalog
         found = {
-            Thing("AGGREGATE" if item.properties.get("aggregate") else item.kind.sql, quoted(item.schema, item.name))
+            Thing("AGGREGATE" if item.properties.get("aggregate") else item.kind.sql, _named(item))
             for item in catalog.objects()
             if item.kind is not ObjectKind.INTERNAL
         }
@@ -113,6 +113,11 @@ class EngineTarget:
             left = [name for name in names if name in there]  # some went with what was dropped before
             for words in drops(kind, left):
                 session.execute(f"DROP {kind} {words}")
+
+
+def _named(item: CatalogObject) -> str:
+    types = f"({', '.join(map(str, item.parameter_types))})" if item.kind is ObjectKind.FUNCTION else ""
+    return quoted(item.schema, item.name) + types
 
 
 class EngineConnection:

@@ -20,23 +20,28 @@ _CONNECT_TIMEOUT_S = 10
 
 _KINDS = {"r": "TABLE", "p": "TABLE", "v": "VIEW", "m": "MATERIALIZED VIEW"}
 _RELATIONS = """
-SELECT c.relkind, n.nspname, c.relname
+SELECT c.relkind, n.nspname, c.relname, NULL
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm')
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'rw_catalog', 'pg_toast')
 """
 # What PostgreSQL has no word for is a table in its catalogs.
 _OBJECTS = """
-SELECT upper(r.relation_type), s.name, r.name
+SELECT upper(r.relation_type), s.name, r.name, NULL
 FROM rw_catalog.rw_relations r JOIN rw_catalog.rw_schemas s ON s.id = r.schema_id
 WHERE r.relation_type <> 'internal table'
 UNION ALL
-SELECT CASE f.type WHEN 'aggregate' THEN 'AGGREGATE' ELSE 'FUNCTION' END, s.name, f.name
-FROM rw_catalog.rw_functions f JOIN rw_catalog.rw_schemas s ON s.id = f.schema_id
+SELECT CASE p.prokind WHEN 'a' THEN 'AGGREGATE' ELSE 'FUNCTION' END, n.nspname, p.proname,
+  pg_catalog.pg_get_function_identity_arguments(p.oid)
+FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 """
 _SCHEMAS = "SELECT nspname FROM pg_catalog.pg_namespace"
 _DATABASES = "SELECT datname FROM pg_catalog.pg_database"
 _USERS = "SELECT rolname FROM pg_catalog.pg_roles"
+
+
+def _named(schema: str | None, name: str | None, parameters: str | None) -> str:
+    return quoted(str(schema), str(name)) + (f"({parameters})" if parameters is not None else "")
 
 
 class WireTarget:
@@ -57,7 +62,7 @@ class WireTarget:
 
     def inventory(self) -> frozenset[Thing]:
         rows = self._expect(_OBJECTS if SEICHE_LABEL in self.labels else _RELATIONS)
-        found = {Thing(_KINDS.get(str(row[0]), str(row[0])), quoted(str(row[1]), str(row[2]))) for row in rows}
+        found = {Thing(_KINDS.get(str(row[0]), str(row[0])), _named(*row[1:])) for row in rows}
         found |= {Thing("SCHEMA", quoted(str(row[0]))) for row in self._expect(_SCHEMAS)}
         found |= {Thing("DATABASE", quoted(str(row[0]))) for row in self._expect(_DATABASES)}
         return frozenset(found | {Thing("USER", quoted(str(row[0]))) for row in self._expect(_USERS)})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from seiche.errors import SyntaxError_, nearest
+from seiche.sql.grammar.create_function import parameter_list
 from seiche.sql.grammar.cursor import Cursor
-from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import (
     AlterDefaultPrivileges,
     AlterUser,
@@ -175,16 +175,13 @@ def _plural(cursor: Cursor) -> ObjectKind:
 
 
 def named(cursor: Cursor, kind: ObjectKind) -> ObjectName:
-    """A name. A user's may be `user`; a function's may have the types of its parameters: only one has the name."""
+    """A name. A user's may be `user`; a function's may have the types of its parameters."""
     if kind is ObjectKind.USER:
         return ObjectName((cursor.user_name(),))
     name = cursor.object_name()
-    if kind is ObjectKind.FUNCTION and cursor.accept_symbol(TokenType.L_PAREN):
-        while not cursor.accept_symbol(TokenType.R_PAREN):
-            read_type(cursor)
-            if not cursor.accept_symbol(TokenType.COMMA) and not cursor.sees_symbol(TokenType.R_PAREN):
-                raise cursor.error()
-    return name
+    if kind is not ObjectKind.FUNCTION or not cursor.sees_symbol(TokenType.L_PAREN):
+        return name
+    return ObjectName(name.parts, tuple(each.type for each in parameter_list(cursor)))
 
 
 def _grantee(cursor: Cursor) -> str:

@@ -23,7 +23,7 @@ _LANGUAGES = ("sql", "python")
 def create_function(cursor: Cursor, or_replace: bool, *, aggregate: bool = False) -> CreateFunction:
     if_not_exists = cursor.if_not_exists()
     name = cursor.object_name()
-    parameters = _parameters(cursor)
+    parameters = parameter_list(cursor)
     returns: SqlType | None = None
     language: str | None = None
     body: str | None = None
@@ -69,7 +69,7 @@ def create_function(cursor: Cursor, or_replace: bool, *, aggregate: bool = False
     )
 
 
-def _parameters(cursor: Cursor) -> tuple[FunctionParameter, ...]:
+def parameter_list(cursor: Cursor) -> tuple[FunctionParameter, ...]:
     cursor.expect_symbol(TokenType.L_PAREN)
     if cursor.accept_symbol(TokenType.R_PAREN):
         return ()

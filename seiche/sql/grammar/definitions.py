@@ -195,7 +195,7 @@ def alter(cursor: Cursor) -> Statement:
     kind = cursor.kind()
     if kind is ObjectKind.USER:
         return alter_user(cursor)
-    name_of = cursor.object_name()
+    name_of = named(cursor, kind)
     if cursor.accept("owner", "to"):
         return AlterOwner(kind, name_of, cursor.user_name())
     if kind in _RENAMED and cursor.accept("rename", "to"):

@@ -31,6 +31,7 @@ _MOVED = (
     ObjectKind.SOURCE,
     ObjectKind.SINK,
     ObjectKind.SUBSCRIPTION,
+    ObjectKind.FUNCTION,
 )
 _JOBS = (
     ObjectKind.TABLE,

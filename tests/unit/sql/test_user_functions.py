@@ -6,6 +6,7 @@ import pytest
 import sqlglot
 
 from seiche.errors import (
+    AmbiguousFunction,
     DatatypeMismatch,
     FeatureNotSupported,
     InvalidDefinition,
@@ -30,15 +31,19 @@ class Harbour:
     """Names of one table, and functions."""
 
     def __init__(self, *definitions: str) -> None:
-        self._functions = {made.name: made for made in map(written, definitions)}
+        self._functions = [written(each) for each in definitions]
+        self.called: list[UserFunction] = []
 
     def relation(self, parts: tuple[str, ...]) -> BoundRelation:
         if parts[-1] == "ships":
             return SHIPS
         raise UndefinedTable(f'relation "{parts[-1]}" does not exist')
 
-    def function(self, name: str) -> UserFunction | None:
-        return self._functions.get(name)
+    def functions(self, name: str) -> list[UserFunction]:
+        return [each for each in self._functions if each.name == name]
+
+    def call(self, function: UserFunction) -> None:
+        self.called.append(function)
 
 
 def written(text: str) -> UserFunction:
@@ -196,3 +201,40 @@ def test_an_aggregate_is_dropped_by_its_own_word() -> None:
     (parsed,) = parse("DROP AGGREGATE mean_load")
     assert isinstance(parsed.statement, Drop)
     assert parsed.statement.aggregate
+
+
+DEPTHS = (
+    "CREATE FUNCTION depth() RETURNS int LANGUAGE sql AS $$ SELECT 0 $$",
+    "CREATE FUNCTION depth(b int) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$",
+    "CREATE FUNCTION depth(b varchar) RETURNS int LANGUAGE sql AS $$ SELECT 2 $$",
+    "CREATE FUNCTION depth(b bigint, c int) RETURNS int LANGUAGE sql AS $$ SELECT 3 $$",
+    "CREATE FUNCTION depth(b int, c bigint) RETURNS int LANGUAGE sql AS $$ SELECT 4 $$",
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "body"),
+    [
+        ("depth()", 0),
+        ("depth(id)", 1),
+        ("depth(id::smallint)", 1),
+        ("depth(name)", 2),
+        ("depth(id::bigint, id)", 3),
+        ("depth(id, id::bigint)", 4),
+    ],
+)
+def test_of_functions_of_one_name_the_one_is_called_whose_parameters_are_nearest(call: str, body: int) -> None:
+    assert f"({body})" in bound(f"SELECT {call} AS n FROM ships", *DEPTHS)
+
+
+def test_a_call_that_is_as_near_to_one_function_as_to_another_is_refused() -> None:
+    with pytest.raises(AmbiguousFunction, match="depth.integer, integer. is not unique"):
+        bound("SELECT depth(id, id) FROM ships", *DEPTHS)
+    with pytest.raises(UndefinedFunction):
+        bound("SELECT depth(id, id, id) FROM ships", *DEPTHS)
+
+
+def test_only_the_function_that_is_called_is_used() -> None:
+    harbour = Harbour(*DEPTHS)
+    bind_query(sqlglot.parse_one("SELECT depth(name) FROM ships", dialect=Seiche), harbour, TOLERANT)
+    assert [each.parameters for each in harbour.called] == [(("b", VARCHAR),)]
