@@ -42,6 +42,7 @@ _OF_KINDS = {
     ObjectKind.SUBSCRIPTION: _READ,
     ObjectKind.INTERNAL: (),
     ObjectKind.FUNCTION: (Privilege.EXECUTE,),
+    ObjectKind.SECRET: (Privilege.USAGE,),
 }
 
 

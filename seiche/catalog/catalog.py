@@ -506,7 +506,7 @@ class Catalog:
             ) from error
 
 
-_NEVER_SUGGESTED = frozenset({ObjectKind.INTERNAL, ObjectKind.FUNCTION})
+_NEVER_SUGGESTED = frozenset({ObjectKind.INTERNAL, ObjectKind.FUNCTION, ObjectKind.SECRET})
 
 
 def _name_key(item: CatalogObject) -> _NameKey:

@@ -32,6 +32,7 @@ class ObjectKind(Enum):
     SINK = "sink"
     FUNCTION = "function"
     SUBSCRIPTION = "subscription"
+    SECRET = "secret"  # noqa: S105 - the kind's name
     INTERNAL = "internal relation"
 
     @property
@@ -41,11 +42,11 @@ class ObjectKind(Enum):
 
     @property
     def namespace(self) -> str:
-        """Names are unique within a schema and a namespace: a function may be called like a table.
+        """Names are unique within a schema and a namespace: a function or a secret may be called like a table.
 
         Those of functions are unique together with the types of their parameters, see `CatalogObject.namespace`.
         """
-        return "function" if self is ObjectKind.FUNCTION else "relation"
+        return self.value if self in (ObjectKind.FUNCTION, ObjectKind.SECRET) else "relation"
 
 
 # What follows the changes of other relations, and is built from their rows first.
@@ -58,6 +59,7 @@ DECOUPLED = "decoupled"  # of a sink: whether it may be behind what it follows
 CONFIG = "config"  # of a job: settings of RisingWave's that it was given, which have no effect here
 TIMEZONE = "timezone"  # the property of what follows: the time zone of the session that created it
 INTO = "into"  # the property of a sink: the table that it fills
+SECRET_TEXT = "text"  # noqa: S105 - the property of a secret: what it stands for
 MADE_BY = "made_by"  # the property of an object: what version() said when it was created
 
 

@@ -261,7 +261,7 @@ VIEWS = (
         id int, name, schema_id int, owner int, type_, provider, acl text[], connection_params
         """,
     ),
-    _view("rw_secrets", rows_of.none, "id int, schema_id int, name, owner int, acl text[]"),
+    _view("rw_secrets", rows_of.secrets, "id int, schema_id int, name, owner int, acl text[]"),
     _view(
         "rw_rate_limit",
         rows_of.rate_limits,

@@ -26,7 +26,7 @@ from seiche.model import Column
 
 Row = Mapping[str, Any]
 
-_RELATIONS = tuple(kind for kind in ObjectKind if kind is not ObjectKind.FUNCTION)
+_RELATIONS = tuple(kind for kind in ObjectKind if kind.namespace == "relation")
 
 
 def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, dict[str, Any]]]:
@@ -149,6 +149,11 @@ def functions(facts: Facts) -> Iterator[Row]:
             "language": str(it.properties.get("language", "sql")),
             "always_retry_on_network_error": False,
         }
+
+
+def secrets(facts: Facts) -> Iterator[Row]:
+    for _, head in _heads(facts, ObjectKind.SECRET):
+        yield {name: head[name] for name in ("id", "schema_id", "name", "owner", "acl")}
 
 
 def relations(facts: Facts) -> Iterator[Row]:

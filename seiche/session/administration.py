@@ -54,6 +54,7 @@ _KINDS = {
     ast.ObjectKind.SINK: ObjectKind.SINK,
     ast.ObjectKind.FUNCTION: ObjectKind.FUNCTION,
     ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
+    ast.ObjectKind.SECRET: ObjectKind.SECRET,
 }
 Administered = (
     ast.CreateUser

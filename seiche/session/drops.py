@@ -44,7 +44,8 @@ class Drops:
                 raise FeatureNotSupported(f"DROP {kind.value.upper()} is not supported yet")
         targets = []
         for each in statement.names:
-            kinds = (wanted,) if wanted is ObjectKind.FUNCTION else None  # functions have names of their own
+            own_names = wanted.namespace != ObjectKind.TABLE.namespace
+            kinds = (wanted,) if own_names else None
             path = self._variables.search_path
             found = self._database.catalog.try_find(
                 each.parts, search_path=path, kinds=kinds, parameters=each.parameters

@@ -21,11 +21,15 @@ from seiche.catalog.system_views import try_system_view
 from seiche.catalog.temporary import is_temporary
 from seiche.errors import InsufficientPrivilege
 from seiche.session.administration import described
+from seiche.session.names import CATALOG_KINDS
 from seiche.sql import statements as ast
 from seiche.sql.common_tables import is_common_table
+from seiche.sql.secret_arguments import parts_of
 from seiche.types import SqlType
 
-_RELATIONS = tuple(kind for kind in ObjectKind if kind not in (ObjectKind.INTERNAL, ObjectKind.FUNCTION))
+_RELATIONS = tuple(
+    kind for kind in ObjectKind if kind is not ObjectKind.INTERNAL and kind.namespace == ObjectKind.TABLE.namespace
+)
 
 
 class Guard:
@@ -73,6 +77,10 @@ class Guard:
                 if statement.or_replace:
                     types = tuple(each.type for each in statement.parameters)
                     self._own(ast.ObjectName(statement.name.parts, types), ast.ObjectKind.FUNCTION)
+            case ast.CreateSecret():
+                self._create_in(statement.name)
+            case ast.AlterSecret():
+                self._own(statement.name, ast.ObjectKind.SECRET)
             case ast.CreateSubscription():
                 self._create_in(statement.name)
                 self._read(statement.source)
@@ -144,6 +152,13 @@ class Guard:
                 self._use(item)
                 self._need(Privilege.SELECT, item)
 
+        for call in tree.find_all(exp.Anonymous):
+            named = parts_of(call)
+            secret = self._named(named, ObjectKind.SECRET) if named is not None else None
+            if secret is not None:
+                self._use(secret)
+                self._need(Privilege.USAGE, secret)
+
     def check_write(self, table: ast.ObjectName, privilege: Privilege) -> None:
         """Rows may be written into the table."""
         if not self._user.superuser:
@@ -212,8 +227,8 @@ class Guard:
                 target = self._catalog.try_schema(name.name)
             case ast.ObjectKind.DATABASE:
                 target = next((it for it in self._catalog.databases if it.name == name.name), None)
-            case ast.ObjectKind.FUNCTION:
-                target = self._named(name.parts, ObjectKind.FUNCTION, name.parameters)
+            case ast.ObjectKind.FUNCTION | ast.ObjectKind.SECRET:
+                target = self._named(name.parts, CATALOG_KINDS[kind], name.parameters)
             case _:
                 target = self._found(name.parts)
         if target is not None:

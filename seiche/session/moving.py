@@ -108,6 +108,8 @@ def _placed(before: Catalog, item: CatalogObject, going: Mapping[ObjectId, str])
             definition = _following(before, item, going)
         case ObjectKind.TABLE | ObjectKind.SOURCE | ObjectKind.FUNCTION:
             definition = item.definition
+        case ObjectKind.SECRET:
+            return replace(item, schema=schema)
         case ObjectKind.INTERNAL:
             raise InvariantError(f"{item} goes where its view goes")
         case _:

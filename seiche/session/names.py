@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from seiche.catalog.catalog import Catalog, not_found
-from seiche.catalog.objects import CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import SECRET_TEXT, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.pg_catalog import SCHEMA as PG_CATALOG
 from seiche.catalog.system_views import try_system_view
 from seiche.catalog.temporary import is_temporary
@@ -29,6 +29,7 @@ CATALOG_KINDS = {
     ast.ObjectKind.SINK: ObjectKind.SINK,
     ast.ObjectKind.FUNCTION: ObjectKind.FUNCTION,
     ast.ObjectKind.SUBSCRIPTION: ObjectKind.SUBSCRIPTION,
+    ast.ObjectKind.SECRET: ObjectKind.SECRET,
 }
 
 _READABLE = (
@@ -110,6 +111,11 @@ class CatalogNames:
         kinds = (ObjectKind.FUNCTION,)
         found = self._catalog.find((function.name,), search_path=self._search_path, kinds=kinds, parameters=types)
         self.mentioned.add(found.id)
+
+    def secret(self, parts: tuple[str, ...]) -> str:
+        found = self._catalog.find(parts, search_path=self._search_path, kinds=(ObjectKind.SECRET,))
+        self.mentioned.add(found.id)
+        return str(found.properties[SECRET_TEXT])
 
     def _is_own(self, parts: tuple[str, ...]) -> bool:
         """Whether the user has a relation of that bare name, which goes before one of `rw_catalog`."""

@@ -41,6 +41,7 @@ from seiche.session.given import arrow_rows
 from seiche.session.guard import Guard
 from seiche.session.reading import Reading, answered, scratch_folder
 from seiche.session.result import Piece, Result, RowReader, fetch_rows
+from seiche.session.secrets import alter_secret, create_secret
 from seiche.session.sleeping import sleep_for
 from seiche.session.subscriptions import SubscriptionDefinitions, declared
 from seiche.session.system.ask import Asker
@@ -369,6 +370,12 @@ class Session:
             case ast.CreateSubscription():
                 self._note(SubscriptionDefinitions(self._definitions()).create(statement))
                 return Result("CREATE_SUBSCRIPTION")
+            case ast.CreateSecret():
+                self._note(create_secret(self._definitions(), statement))
+                return Result("CREATE_SECRET")
+            case ast.AlterSecret():
+                alter_secret(self._definitions(), statement)
+                return Result("ALTER_SECRET")
             case ast.FetchCursor(name, count):
                 coming = self.rows_coming(statement)
                 if coming is not None:
@@ -570,8 +577,12 @@ class Session:
 
 
 def shown_text(parsed: ast.ParsedStatement) -> str:
-    """A statement as others may see it: without the password that it may hold."""
+    """A statement as others may see it: without the password or the secret that it may hold."""
     match parsed.statement:
+        case ast.CreateSecret(name):
+            return f"CREATE SECRET {name}"
+        case ast.AlterSecret(name):
+            return f"ALTER SECRET {name}"
         case ast.CreateUser(name):
             return f"CREATE USER {ast.quote_name(name)}"
         case ast.AlterUser(name):

@@ -33,6 +33,7 @@ _LISTED = {
     ast.Listing.INDEXES: ObjectKind.INDEX,
     ast.Listing.FUNCTIONS: ObjectKind.FUNCTION,
     ast.Listing.SUBSCRIPTIONS: ObjectKind.SUBSCRIPTION,
+    ast.Listing.SECRETS: ObjectKind.SECRET,
     ast.Listing.INTERNAL_TABLES: ObjectKind.INTERNAL,
 }
 
@@ -56,7 +57,7 @@ def show_objects(database: Database, variables: Variables, statement: ast.ShowOb
             return _jobs(database)
         case ast.Listing.CURSORS | ast.Listing.SUBSCRIPTION_CURSORS:
             return _cursors(database, variables, subscribed=statement.listing is ast.Listing.SUBSCRIPTION_CURSORS)
-        case ast.Listing.CONNECTIONS | ast.Listing.SECRETS:
+        case ast.Listing.CONNECTIONS:
             names = []
         case listing:
             kind = _LISTED[listing]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, GroupingError
-from seiche.sql import aggregate_calls, choices, compounds, overloads
+from seiche.sql import aggregate_calls, choices, compounds, overloads, secret_arguments
 from seiche.sql.aggregates import aggregate_names, is_aggregate
 from seiche.sql.binder import QUERY, Binder, Clause
 from seiche.sql.casts import Context, cast, castable, convert
@@ -80,13 +80,15 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         return cast(binder.bind(arguments[0]), CAST_NAMES[name], binder.settings)
     if not is_function(name) and (own := user_aggregate(binder, name, arguments)) is not None:
         return aggregated(binder, own, arguments)
+    if name == secret_arguments.REFERENCE:
+        raise secret_arguments.misplaced()
     written = binder.functions.functions(name) if binder.functions is not None and not is_function(name) else ()
     if binder.functions is not None and written:
         if any(isinstance(argument, exp.Kwarg) for argument in arguments):
             raise FeatureNotSupported(
                 "named function arguments are not supported yet", hint=f"Write those of {name} in their order."
             )
-        given = [binder.bind(each) for each in arguments]
+        given = [secret_arguments.looked_up(binder.functions, each) or binder.bind(each) for each in arguments]
         chosen = overloads.chosen(written, given)
         binder.functions.call(chosen)
         return inlined(binder, chosen, given)

@@ -645,6 +645,25 @@ class CreateSubscription:
     if_not_exists: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class CreateSecret:
+    """A text that others use by its name, and nobody is shown."""
+
+    name: ObjectName
+    text: str = field(repr=False)
+    options: Options
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSecret:
+    """Another text for a secret. `options` are those that were given anew."""
+
+    name: ObjectName
+    text: str = field(repr=False)
+    options: Options
+
+
 class Since(Enum):
     """Where a cursor over a subscription begins, unless at a time."""
 
@@ -896,6 +915,8 @@ Statement = (
     | RollbackTo
     | SetTransaction
     | CreateSubscription
+    | CreateSecret
+    | AlterSecret
     | DeclareCursor
     | DeclareSubscriptionCursor
     | FetchCursor

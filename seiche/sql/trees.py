@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from seiche.errors import FeatureNotSupported, SyntaxError_
 from seiche.sql.dialect import Seiche
+from seiche.sql.secret_arguments import with_references
 from seiche.sql.statements import RESERVED_WORDS
 from seiche.sql.tokens import CLOSING, DIALECT, OPENING, QUOTED, WORD, syntax_error
 from seiche.sql.wrapped_aggregates import joined_prefixes, unwrapped
@@ -89,7 +90,7 @@ def read_tree(text: str, tokens: Sequence[Token], into: type[exp.Expr] | None, f
         raise syntax_error(text, following)
     _refuse_leniency(text, tokens, following)
     tokens = [_as_label(token, tokens[index - 1] if index else None) for index, token in enumerate(tokens)]
-    tokens = joined_prefixes(tokens)
+    tokens = with_references(joined_prefixes(tokens))
     parser = _TreeParser(dialect=DIALECT, error_level=ErrorLevel.IMMEDIATE)
     try:
         trees = parser.parse(list(tokens), text) if into is None else parser.parse_into(into, list(tokens), text)

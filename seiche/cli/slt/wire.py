@@ -31,6 +31,9 @@ SELECT upper(r.relation_type), s.name, r.name, NULL
 FROM rw_catalog.rw_relations r JOIN rw_catalog.rw_schemas s ON s.id = r.schema_id
 WHERE r.relation_type <> 'internal table'
 UNION ALL
+SELECT 'SECRET', s.name, x.name, NULL
+FROM rw_catalog.rw_secrets x JOIN rw_catalog.rw_schemas s ON s.id = x.schema_id
+UNION ALL
 SELECT CASE p.prokind WHEN 'a' THEN 'AGGREGATE' ELSE 'FUNCTION' END, n.nspname, p.proname,
   pg_catalog.pg_get_function_identity_arguments(p.oid)
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace

@@ -33,6 +33,7 @@ _PLURALS = {
     ("sinks",): ObjectKind.SINK,
     ("functions",): ObjectKind.FUNCTION,
     ("subscriptions",): ObjectKind.SUBSCRIPTION,
+    ("secrets",): ObjectKind.SECRET,
 }
 
 

@@ -12,6 +12,7 @@ from seiche.sql.grammar.create_sink import create_sink
 from seiche.sql.grammar.create_table import create_source, create_table
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.jobs import alter_relation
+from seiche.sql.grammar.secrets import alter_secret, create_secret
 from seiche.sql.grammar.subscriptions import create_subscription
 from seiche.sql.statements import (
     AlterOwner,
@@ -80,6 +81,9 @@ def create(cursor: Cursor) -> Statement:
         case "subscription":
             cursor.index += 1
             return create_subscription(cursor)
+        case "secret":
+            cursor.index += 1
+            return create_secret(cursor)
         case "sink":
             cursor.index += 1
             return create_sink(cursor)
@@ -91,7 +95,7 @@ def create(cursor: Cursor) -> Statement:
         case "unlogged" as word:
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case (
-            "connection" | "secret" | "type" | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
+            "connection" | "type" | "sequence" | "extension" | "trigger" | "rule" | "procedure" | "domain"
         ) as word:  # fmt: skip
             raise cursor.unsupported(f"CREATE {word.upper()}")
         case word:
@@ -200,6 +204,8 @@ def alter(cursor: Cursor) -> Statement:
         return AlterOwner(kind, name_of, cursor.user_name())
     if kind in _RENAMED and cursor.accept("rename", "to"):
         return Rename(kind, name_of, cursor.name())
+    if kind is ObjectKind.SECRET and cursor.word() in ("with", "as"):
+        return alter_secret(cursor, name_of)
     altered = alter_relation(cursor, kind, name_of) or alter_columns(cursor, kind, name_of)
     if altered is not None:
         return altered

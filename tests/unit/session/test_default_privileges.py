@@ -140,3 +140,15 @@ def test_a_user_may_be_called_user(port: Port) -> None:
     )
     assert not holds(port, "quay.ships")
     port.execute("DROP USER captain")
+
+
+def test_secrets_are_granted_as_others_are(port: Port) -> None:
+    port.execute("CREATE SECRET before WITH (backend = 'meta') AS 'a'")
+    port.execute("ALTER DEFAULT PRIVILEGES GRANT USAGE ON SECRETS TO pilot")
+    port.execute("CREATE SECRET later WITH (backend = 'meta') AS 'b'")
+    acls = "SELECT name, acl FROM rw_secrets ORDER BY name"
+    assert port.rows(acls) == [("before", []), ("later", ["pilot=U/root"])]
+    port.execute("GRANT USAGE ON ALL SECRETS IN SCHEMA public TO pilot")
+    assert port.rows(acls) == [("before", ["pilot=U/root"]), ("later", ["pilot=U/root"])]
+    with pytest.raises(InvalidDefinition, match="SELECT does not apply"):
+        port.execute("GRANT SELECT ON SECRET later TO pilot")

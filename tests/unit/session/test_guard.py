@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import Grant, ObjectStatus, Privilege, Schema
+from seiche.catalog.objects import CatalogObject, Grant, ObjectKind, ObjectStatus, Privilege, Schema
 from seiche.errors import InsufficientPrivilege
 from seiche.model import ObjectId
 from seiche.session.guard import Guard
@@ -211,3 +211,16 @@ def test_everybody_may_have_temporary_tables_and_nothing_more_for_it() -> None:
     for text in ("CREATE TABLE tides (at timestamptz)", "CREATE VIEW v AS SELECT 1"):
         with pytest.raises(InsufficientPrivilege):
             guard.check(parse(text)[0].statement)
+
+
+def test_a_secret_is_used_by_its_owner_and_by_those_who_were_granted_it() -> None:
+    key = CatalogObject(ObjectId(500), ObjectKind.SECRET, "key", "", properties={"text": "open sesame"})
+    harbour = catalog().with_objects(key)
+    statements = ("SELECT sealed(name, SECRET key) FROM ships", "ALTER SECRET key AS 'x'", "DROP SECRET key")
+    for text in statements:
+        run(text, harbour, "root")
+        with pytest.raises(InsufficientPrivilege):
+            run(text, harbour)
+    run(statements[0], harbour.with_grants(Grant(PILOT, key.id, Privilege.USAGE)))
+    with pytest.raises(InsufficientPrivilege):
+        run("CREATE SECRET other WITH (backend = 'meta') AS 'x'", harbour)
