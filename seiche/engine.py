@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from seiche import class_archive
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.lease import LeaseHolder
-from seiche.catalog.objects import SUPERUSER
+from seiche.catalog.objects import DEFAULT_DATABASE, SUPERUSER
 from seiche.catalog.rows import StoredState
 from seiche.catalog.store import MetadataStore
 from seiche.clock import Clock, SystemClock
@@ -84,9 +84,12 @@ class Engine:
 
     # --- what users do -------------------------------------------------------------------------------
 
-    def session(self, user: str = SUPERUSER) -> Session:
-        """A conversation of its own, with its own variables. Raises UndefinedObject for an unknown user."""
-        return Session(self.database, user)
+    def session(self, user: str = SUPERUSER, database: str = DEFAULT_DATABASE) -> Session:
+        """A conversation of its own, with its own variables.
+
+        Raises UndefinedObject for an unknown user, UndefinedDatabase for an unknown database.
+        """
+        return Session(self.database, user, database)
 
     def sql(self, text: str) -> Result:
         """Runs a text; the result of its last statement."""

@@ -3,6 +3,7 @@
 A statement is planned against one `Catalog` and changes it by making another; the new one becomes true when the
 checkpoint that carries the difference is durable (`Checkpoint.between`). A catalog is always whole: names are
 unique in their schema, dependencies exist and have no cycle, nothing is removed while something depends on it.
+All databases are in one catalog, which is seen from one of them: names without a database are looked up there.
 
     ships ◀── arrivals_by_ship ◀── busiest_ships       is dropped as       busiest_ships, arrivals_by_ship, ships
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -65,7 +67,10 @@ def quoted(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What exists. Equal catalogs name equal things; build changed ones with `with_*` and `without_*`."""
+    """What exists. Equal catalogs name equal things; build changed ones with `with_*` and `without_*`.
+
+    `home` is the database that it is seen from, and no part of what exists.
+    """
 
     databases: tuple[Database, ...] = ()
     schemas: tuple[Schema, ...] = ()
@@ -74,11 +79,13 @@ class Catalog:
     grants: frozenset[Grant] = frozenset()
     comments: frozenset[Comment] = frozenset()
     default_grants: frozenset[DefaultGrant] = frozenset()
+    home: str = field(default=DEFAULT_DATABASE, compare=False)
 
     _by_name: dict[_NameKey, CatalogObject] = field(init=False, repr=False, compare=False)
     _functions: dict[tuple[str, str, str], list[CatalogObject]] = field(init=False, repr=False, compare=False)
     _needed_by: dict[ObjectId, list[ObjectId]] = field(init=False, repr=False, compare=False)
     _children: dict[ObjectId, list[ObjectId]] = field(init=False, repr=False, compare=False)
+    _seen: dict[str, Catalog] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         by_name: dict[_NameKey, CatalogObject] = {}
@@ -109,6 +116,7 @@ class Catalog:
         fill(self, "_functions", functions)
         fill(self, "_needed_by", needed_by)
         fill(self, "_children", children)
+        fill(self, "_seen", {self.home: self})
 
     @staticmethod
     def default() -> Catalog:
@@ -125,6 +133,23 @@ class Catalog:
 
     # Looking things up
 
+    def seen_from(self, database: str) -> Catalog:
+        """The same catalog with another home; the same value whenever it is asked for, which others may know it by."""
+        known = self._seen.get(database)
+        if known is None:
+            known = copy(self)
+            object.__setattr__(known, "home", database)
+            known = self._seen.setdefault(database, known)  # another thread may have been faster
+        return known
+
+    @property
+    def home_schemas(self) -> tuple[Schema, ...]:
+        return tuple(schema for schema in self.schemas if schema.database == self.home)
+
+    def at_home(self, *kinds: ObjectKind) -> tuple[CatalogObject, ...]:
+        """As `objects`, of the home database alone."""
+        return tuple(item for item in self.objects(*kinds) if item.database == self.home)
+
     def get(self, object_id: int) -> CatalogObject:
         """The object with this id, which must exist."""
         try:
@@ -133,7 +158,7 @@ class Catalog:
             raise InvariantError(f"catalog has no object with id {object_id}") from None
 
     def objects(self, *kinds: ObjectKind) -> tuple[CatalogObject, ...]:
-        """All objects of the given kinds (none given: of every kind), by id."""
+        """All objects of the given kinds (none given: of every kind) in all databases, by id."""
         return tuple(self.by_id[id] for id in sorted(self.by_id) if not kinds or self.by_id[id].kind in kinds)
 
     def children(self, object_id: int) -> tuple[CatalogObject, ...]:
@@ -151,12 +176,12 @@ class Catalog:
         *,
         search_path: Sequence[str] = (DEFAULT_SCHEMA,),
         kinds: Iterable[ObjectKind] | None = None,
-        database: str = DEFAULT_DATABASE,
+        anywhere: bool = False,
         parameters: Sequence[SqlType] | None = None,
     ) -> CatalogObject | None:
         """As `find`, but None where nothing of the wanted kinds has the name."""
         wanted = frozenset(kinds) if kinds is not None else None
-        found = self._lookup(parts, search_path, wanted, database, parameters)
+        found = self._lookup(parts, search_path, wanted, anywhere, parameters)
         return found if found is not None and (wanted is None or found.kind in wanted) else None
 
     def find(
@@ -165,20 +190,21 @@ class Catalog:
         *,
         search_path: Sequence[str] = (DEFAULT_SCHEMA,),
         kinds: Iterable[ObjectKind] | None = None,
-        database: str = DEFAULT_DATABASE,
+        anywhere: bool = False,
         action: str | None = None,
         parameters: Sequence[SqlType] | None = None,
     ) -> CatalogObject:
         """The object called `name`, `schema.name` or `database.schema.name`; names are folded already.
 
-        Without a schema the first one of the search path that has the name wins. `kinds` limits what will do;
-        `action` is the statement's verb ("DROP", "ALTER"), for the hint when the kind is wrong. `parameters` are the
-        types that tell functions of one name apart; without them there must be one.
+        Without a schema the first one of the search path that has the name wins. `kinds` limits what will do,
+        `anywhere` is for those who may name what is in other databases; `action` is the statement's verb ("DROP",
+        "ALTER"), for the hint when the kind is wrong. `parameters` are the types that tell functions of one name apart;
+        without them there must be one.
         """
         wanted = frozenset(kinds) if kinds is not None else None
-        found = self._lookup(parts, search_path, wanted, database, parameters)
+        found = self._lookup(parts, search_path, wanted, anywhere, parameters)
         if found is None:
-            raise self._undefined(parts, search_path, wanted, database)
+            raise self._undefined(parts, search_path, wanted)
         if wanted is not None and found.kind not in wanted:
             asked = " or ".join(sorted(kind.value for kind in wanted))
             hint = f"Use `{action} {found.kind.sql}` for it." if action else None
@@ -190,7 +216,7 @@ class Catalog:
         """All functions of a bare name, without those that are hidden by others with the same types of parameters."""
         seen: dict[str, CatalogObject] = {}
         for schema in search_path:
-            for each in self._functions.get((DEFAULT_DATABASE, schema, name), ()):
+            for each in self._functions.get((self.home, schema, name), ()):
                 seen.setdefault(each.namespace, each)
         return tuple(seen.values())
 
@@ -199,21 +225,23 @@ class Catalog:
         parts: Sequence[str],
         search_path: Sequence[str],
         wanted: frozenset[ObjectKind] | None,
-        database: str,
+        anywhere: bool,
         parameters: Sequence[SqlType] | None,
     ) -> CatalogObject | None:
         namespaces = {kind.namespace for kind in wanted} if wanted is not None else {"relation"}
         match tuple(parts):
             case (name,):
-                places = [(database, schema) for schema in search_path]
+                places = [(self.home, schema) for schema in search_path]
             case (schema, name):
-                places = [(database, resolved(schema, search_path))]
-            case (other, _, _) if other != database:
-                raise FeatureNotSupported(
-                    f'cross-database references are not implemented: "{".".join(parts)}"',
-                    hint=f'This session works in database "{database}".',
-                )
-            case (_, schema, name):
+                places = [(self.home, resolved(schema, search_path))]
+            case (database, schema, name):
+                if database != self.home and not anywhere:
+                    raise FeatureNotSupported(
+                        f'cross-database references are not implemented: "{".".join(parts)}"',
+                        detail="What is in other databases can be read by queries and views, and by nothing else.",
+                        hint=f'This session works in database "{self.home}". SET database goes to another.',
+                    )
+                self.database(database)
                 places = [(database, resolved(schema, search_path))]
             case _:
                 raise UndefinedTable(
@@ -231,13 +259,13 @@ class Catalog:
         return None
 
     def _undefined(
-        self, parts: Sequence[str], search_path: Sequence[str], wanted: frozenset[ObjectKind] | None, database: str
+        self, parts: Sequence[str], search_path: Sequence[str], wanted: frozenset[ObjectKind] | None
     ) -> SeicheError:
         what = next(iter(wanted)).value if wanted is not None and len(wanted) == 1 else "relation"
         error = UndefinedFunction if wanted == frozenset({ObjectKind.FUNCTION}) else UndefinedTable
         message = f'{what} "{".".join(parts)}" does not exist'
         places = {parts[-2]} if len(parts) > 1 else set(search_path)
-        home = parts[0] if len(parts) == 3 else database
+        home = parts[0] if len(parts) == 3 else self.home
         if len(parts) > 1 and self.try_schema(parts[-2], database=home) is None:
             schemas = [schema.name for schema in self.schemas if schema.database == home]
             return error(message, detail=not_found("schema", parts[-2]), hint=nearest(parts[-2], schemas))
@@ -260,19 +288,24 @@ class Catalog:
             if database.name == name:
                 return database
         raise UndefinedDatabase(
-            f'database "{name}" does not exist', hint=nearest(name, [database.name for database in self.databases])
+            f'database "{name}" does not exist',
+            detail=f"In the catalog: database not found: {name}.",
+            hint=nearest(name, [database.name for database in self.databases]),
         )
 
-    def try_schema(self, name: str, *, database: str = DEFAULT_DATABASE) -> Schema | None:
+    def try_schema(self, name: str, *, database: str | None = None) -> Schema | None:
+        """The schema of that name in a database, if it is there; without one in the home database."""
+        place = self.home if database is None else database
         for schema in self.schemas:
-            if schema.name == name and schema.database == database:
+            if schema.name == name and schema.database == place:
                 return schema
         return None
 
-    def schema(self, name: str, *, database: str = DEFAULT_DATABASE) -> Schema:
+    def schema(self, name: str, *, database: str | None = None) -> Schema:
         found = self.try_schema(name, database=database)
         if found is None:
-            names = [schema.name for schema in self.schemas if schema.database == database]
+            place = self.database(self.home if database is None else database).name
+            names = [schema.name for schema in self.schemas if schema.database == place]
             raise UndefinedSchema(
                 f'schema "{name}" does not exist', detail=not_found("schema", name), hint=nearest(name, names)
             )
@@ -345,10 +378,10 @@ class Catalog:
         changed = replace(self, schemas=(*others, schema))
         return changed._with_defaults([schema]) if others == self.schemas else changed
 
-    def without_schema(self, name: str, *, database: str = DEFAULT_DATABASE) -> Catalog:
+    def without_schema(self, name: str, *, database: str | None = None) -> Catalog:
         """A catalog without this schema, which must be empty: drop what it holds first."""
         doomed = self.schema(name, database=database)
-        inside = [str(item) for item in self.objects() if (item.database, item.schema) == (database, name)]
+        inside = [str(item) for item in self.objects() if (item.database, item.schema) == (doomed.database, name)]
         _refuse_while_used(f'schema "{name}"', inside, "Use DROP SCHEMA ... CASCADE to drop the objects in it too.")
         return self._forgetting({doomed.id}, schemas=tuple(other for other in self.schemas if other != doomed))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Event
-from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.catalog.objects import DEFAULT_DATABASE, CatalogObject, ObjectKind
 from seiche.model import Column, ObjectId
 from seiche.types import SqlType
 
@@ -28,6 +28,7 @@ class SessionFact:
     query_started_ms: int | None = None
     active: bool = False
     query: str = ""
+    database: str = DEFAULT_DATABASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,13 @@ class Facts:
     refresh_history: Sequence[Mapping[str, Any]] = ()
     committed_epoch: int = 0
     cores: int = 1
-    database: str = "dev"
     cluster_id: str = ""
     shown: Callable[[CatalogObject], str] = lambda item: item.definition  # the definition as SHOW CREATE has it
+
+    @property
+    def database(self) -> str:
+        """Whose objects are shown: that of the session that asks."""
+        return self.catalog.home
 
 
 @dataclass(frozen=True, slots=True)

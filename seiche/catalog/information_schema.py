@@ -34,8 +34,8 @@ def _yes(value: bool) -> str:
     return "YES" if value else "NO"
 
 
-def _place(facts: Facts, it: CatalogObject, prefix: str = "table") -> dict[str, Any]:
-    return {f"{prefix}_catalog": facts.database, f"{prefix}_schema": it.schema, f"{prefix}_name": it.name}
+def _place(it: CatalogObject, prefix: str = "table") -> dict[str, Any]:
+    return {f"{prefix}_catalog": it.database, f"{prefix}_schema": it.schema, f"{prefix}_name": it.name}
 
 
 def _table_type(it: CatalogObject) -> str:
@@ -51,8 +51,8 @@ def _table_type(it: CatalogObject) -> str:
 
 
 def _tables(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(*_TABLES):
-        yield _place(facts, it) | {
+    for it in facts.catalog.at_home(*_TABLES):
+        yield _place(it) | {
             "table_type": _table_type(it),
             "is_insertable_into": _yes(it.kind is ObjectKind.TABLE),
             "is_typed": "NO",
@@ -68,9 +68,9 @@ def _system_names() -> Iterator[tuple[str, str]]:
 
 
 def _columns(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(*_TABLES):
+    for it in facts.catalog.at_home(*_TABLES):
         for number, column in enumerate(it.columns, 1):
-            yield _place(facts, it) | _column(facts, number, column)
+            yield _place(it) | _column(facts, number, column)
     system = [(it.schema, it.name, it.columns) for it in shapes().values()]
     system += [(it.schema, it.name, it.columns) for it in rw_catalog.VIEWS]
     for schema, name, columns in system:
@@ -107,8 +107,8 @@ def _column(facts: Facts, number: int, column: Column) -> dict[str, Any]:
 
 
 def _views(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(ObjectKind.VIEW):
-        yield _place(facts, it) | {
+    for it in facts.catalog.at_home(ObjectKind.VIEW):
+        yield _place(it) | {
             "view_definition": query_of(it),
             "check_option": "NONE",
             "is_updatable": "NO",
@@ -120,26 +120,26 @@ def _views(facts: Facts) -> Iterator[Row]:
 
 
 def _view_table_usage(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(ObjectKind.VIEW):
+    for it in facts.catalog.at_home(ObjectKind.VIEW):
         for other in sorted(it.dependencies):
-            yield _place(facts, it, "view") | _place(facts, facts.catalog.get(other))
+            yield _place(it, "view") | _place(facts.catalog.get(other))
 
 
 def _schemata(facts: Facts) -> Iterator[Row]:
     owners = [(name, facts.catalog.users[0].name) for name in SYSTEM_NAMESPACES]
-    owners += [(it.name, it.owner) for it in facts.catalog.schemas if it.database == facts.database]
+    owners += [(it.name, it.owner) for it in facts.catalog.home_schemas]
     for name, owner in owners:
         yield {"catalog_name": facts.database, "schema_name": name, "schema_owner": owner}
 
 
 def _table_constraints(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(ObjectKind.TABLE):
+    for it in facts.catalog.at_home(ObjectKind.TABLE):
         if key_of(it):
             yield {
                 "constraint_catalog": facts.database,
                 "constraint_schema": it.schema,
                 "constraint_name": key_constraint(it),
-                **_place(facts, it),
+                **_place(it),
                 "constraint_type": "PRIMARY KEY",
                 "is_deferrable": "NO",
                 "initially_deferred": "NO",
@@ -148,13 +148,13 @@ def _table_constraints(facts: Facts) -> Iterator[Row]:
 
 
 def _key_column_usage(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(ObjectKind.TABLE):
+    for it in facts.catalog.at_home(ObjectKind.TABLE):
         for number, name in enumerate(key_of(it), 1):
             yield {
                 "constraint_catalog": facts.database,
                 "constraint_schema": it.schema,
                 "constraint_name": key_constraint(it),
-                **_place(facts, it),
+                **_place(it),
                 "column_name": name,
                 "ordinal_position": number,
             }
@@ -166,7 +166,7 @@ def _constraint_column_usage(facts: Facts) -> Iterator[Row]:
 
 
 def _routines(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(ObjectKind.FUNCTION):
+    for it in facts.catalog.at_home(ObjectKind.FUNCTION):
         yield {
             "specific_catalog": facts.database,
             "specific_schema": it.schema,
@@ -182,7 +182,7 @@ def _routines(facts: Facts) -> Iterator[Row]:
 
 
 def _parameters(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(ObjectKind.FUNCTION):
+    for it in facts.catalog.at_home(ObjectKind.FUNCTION):
         for number, column in enumerate(it.columns[:-1], 1):
             yield {
                 "specific_catalog": facts.database,
@@ -197,7 +197,7 @@ def _parameters(facts: Facts) -> Iterator[Row]:
 
 def _table_privileges(facts: Facts) -> Iterator[Row]:
     names = {PUBLIC: "PUBLIC", **{it.id: it.name for it in facts.catalog.users}}
-    for it in facts.catalog.objects(*_TABLES):
+    for it in facts.catalog.at_home(*_TABLES):
         held = [(it.owner, privilege, True) for privilege in _WRITES]
         held += [
             (names[grant.user], grant.privilege, grant.grantable)
@@ -205,7 +205,7 @@ def _table_privileges(facts: Facts) -> Iterator[Row]:
             if grant.target == it.id and grant.privilege in _WRITES and names[grant.user] != it.owner
         ]
         for user, privilege, grantable in held:
-            yield _place(facts, it) | {
+            yield _place(it) | {
                 "grantor": it.owner,
                 "grantee": user,
                 "privilege_type": privilege.value,

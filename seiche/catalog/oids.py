@@ -74,7 +74,7 @@ def keyed_table(oid: int) -> int | None:
 
 
 def schema_oids(catalog: Catalog) -> dict[str, int]:
-    return {it.name: oid_of(it.id) for it in catalog.schemas}
+    return {it.name: oid_of(it.id) for it in catalog.home_schemas}
 
 
 def user_oids(catalog: Catalog) -> dict[str, int]:

@@ -48,7 +48,7 @@ _ALL_CONNECTIONS = -1
 
 def relations(catalog: Catalog) -> Iterator[CatalogObject]:
     """What `pg_class` lists besides system views and keys."""
-    return iter(catalog.objects(*VISIBLE))
+    return iter(catalog.at_home(*VISIBLE))
 
 
 # --- relations ---------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def relations(catalog: Catalog) -> Iterator[CatalogObject]:
 def _pg_class(facts: Facts) -> Iterator[Row]:
     catalog = facts.catalog
     namespaces, users = schema_oids(catalog), user_oids(catalog)
-    indexed = {dependency for it in catalog.objects(ObjectKind.INDEX) for dependency in it.dependencies}
+    indexed = {dependency for it in catalog.at_home(ObjectKind.INDEX) for dependency in it.dependencies}
     root = next(iter(users.values()))
     yield from ({**row, "relowner": root} for row in _system_classes())
     for it in relations(catalog):
@@ -90,7 +90,7 @@ def _pg_class(facts: Facts) -> Iterator[Row]:
                 "relispopulated": True,
                 "relreplident": "n",
             }
-    for it in catalog.objects(ObjectKind.SINK, ObjectKind.SUBSCRIPTION):  # PostgreSQL knows no such kinds
+    for it in catalog.at_home(ObjectKind.SINK, ObjectKind.SUBSCRIPTION):  # PostgreSQL knows no such kinds
         yield {
             "oid": oid_of(it.id),
             "relname": it.name,
@@ -246,7 +246,7 @@ def _pg_constraint(facts: Facts) -> Iterator[Row]:
 
 
 def _pg_rewrite(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW):
+    for it in facts.catalog.at_home(ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW):
         yield {
             "oid": oids.rule_oid(it.id),
             "rulename": "_RETURN",
@@ -261,7 +261,7 @@ def _pg_rewrite(facts: Facts) -> Iterator[Row]:
 
 def _pg_depend(facts: Facts) -> Iterator[Row]:
     """A view depends on what it reads through its rule, an index on its table directly."""
-    for it in facts.catalog.objects(*VISIBLE):
+    for it in facts.catalog.at_home(*VISIBLE):
         view = it.kind in (ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW)
         dependant = (oids.PG_REWRITE_OID, oids.rule_oid(it.id)) if view else (oids.PG_CLASS_OID, oid_of(it.id))
         if view:
@@ -283,10 +283,12 @@ def _dependency(catalog: int, dependant: int, used: int, kind: str) -> Row:
 
 def _pg_description(facts: Facts) -> Iterator[Row]:
     catalog = facts.catalog
-    schemas = {it.id for it in catalog.schemas}
+    schemas = {it.id for it in catalog.home_schemas}
     for comment in sorted(catalog.comments, key=lambda it: it.key):
         item = catalog.by_id.get(comment.target)
         if item is not None:
+            if item.database != catalog.home:
+                continue
             names = [column.name for column in item.columns]
             if comment.column is None or comment.column in names:
                 function = item.kind is ObjectKind.FUNCTION
@@ -323,10 +325,9 @@ def _pg_namespace(facts: Facts) -> Iterator[Row]:
     users = user_oids(catalog)
     root = next(iter(users.values()))
     yield from ({"oid": oid, "nspname": name, "nspowner": root} for name, oid in SYSTEM_NAMESPACES.items())
-    for it in catalog.schemas:
-        if it.database == facts.database:
-            acl = access_list(catalog, it.id, it.owner)
-            yield {"oid": oid_of(it.id), "nspname": it.name, "nspowner": users[it.owner], "nspacl": acl}
+    for it in catalog.home_schemas:
+        acl = access_list(catalog, it.id, it.owner)
+        yield {"oid": oid_of(it.id), "nspname": it.name, "nspowner": users[it.owner], "nspacl": acl}
 
 
 def _pg_database(facts: Facts) -> Iterator[Row]:
@@ -387,8 +388,8 @@ def _pg_shadow(facts: Facts) -> Iterator[Row]:
 
 
 def _pg_tables(facts: Facts) -> Iterator[Row]:
-    indexed = {dependency for it in facts.catalog.objects(ObjectKind.INDEX) for dependency in it.dependencies}
-    for it in facts.catalog.objects(ObjectKind.TABLE, ObjectKind.SOURCE):
+    indexed = {dependency for it in facts.catalog.at_home(ObjectKind.INDEX) for dependency in it.dependencies}
+    for it in facts.catalog.at_home(ObjectKind.TABLE, ObjectKind.SOURCE):
         yield {
             "schemaname": it.schema,
             "tablename": it.name,
@@ -401,13 +402,13 @@ def _pg_tables(facts: Facts) -> Iterator[Row]:
 
 
 def _pg_views(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(ObjectKind.VIEW):
+    for it in facts.catalog.at_home(ObjectKind.VIEW):
         yield {"schemaname": it.schema, "viewname": it.name, "viewowner": it.owner, "definition": query_of(it)}
 
 
 def _pg_matviews(facts: Facts) -> Iterator[Row]:
-    indexed = {dependency for it in facts.catalog.objects(ObjectKind.INDEX) for dependency in it.dependencies}
-    for it in facts.catalog.objects(ObjectKind.MATERIALIZED_VIEW):
+    indexed = {dependency for it in facts.catalog.at_home(ObjectKind.INDEX) for dependency in it.dependencies}
+    for it in facts.catalog.at_home(ObjectKind.MATERIALIZED_VIEW):
         yield {
             "schemaname": it.schema,
             "matviewname": it.name,
@@ -433,7 +434,7 @@ def _shown_index(table: CatalogObject, name: str, definition: str) -> Row:
 
 
 def _pg_stat_tables(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(ObjectKind.TABLE, ObjectKind.SOURCE, ObjectKind.MATERIALIZED_VIEW):
+    for it in facts.catalog.at_home(ObjectKind.TABLE, ObjectKind.SOURCE, ObjectKind.MATERIALIZED_VIEW):
         yield {
             "relid": oid_of(it.id),
             "schemaname": it.schema,

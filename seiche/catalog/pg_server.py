@@ -59,7 +59,7 @@ def pg_proc(facts: Facts) -> Iterator[Row]:
     """The functions that users made; those of SQL itself are not listed."""
     catalog = facts.catalog
     namespaces, users = schema_oids(catalog), user_oids(catalog)
-    for it in catalog.objects(ObjectKind.FUNCTION):
+    for it in catalog.at_home(ObjectKind.FUNCTION):
         arguments, result = it.columns[:-1], it.columns[-1:]
         yield {
             "oid": oid_of(it.id),
@@ -110,11 +110,11 @@ def pg_settings(facts: Facts) -> Iterator[Row]:
 
 def pg_stat_activity(facts: Facts) -> Iterator[Row]:
     users = user_oids(facts.catalog)
-    database = facts.catalog.database(facts.database)
+    databases = {it.name: oid_of(it.id) for it in facts.catalog.databases}
     for it in facts.sessions:
         yield {
-            "datid": oid_of(database.id),
-            "datname": database.name,
+            "datid": databases.get(it.database),
+            "datname": it.database,
             "pid": it.pid,
             "usesysid": users.get(it.user),
             "usename": it.user,

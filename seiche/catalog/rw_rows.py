@@ -34,7 +34,7 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
     catalog = facts.catalog
     schemas = {(it.database, it.name): it.id for it in catalog.schemas}
     users = oids.user_oids(catalog)
-    for it in catalog.objects(*kinds):
+    for it in catalog.at_home(*kinds):
         yield (
             it,
             {
@@ -163,7 +163,7 @@ def relations(facts: Facts) -> Iterator[Row]:
 
 
 def column_rows(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(*_RELATIONS):
+    for it in facts.catalog.at_home(*_RELATIONS):
         listed = [each.as_shown for each in (it.relation.columns if it.relation is not None else it.columns)]
         key = it.relation.key if it.relation is not None else ()
         yield from (_column(it.id, n, column, column.name in key) for n, column in enumerate(listed, 1))
@@ -189,7 +189,7 @@ def _column(relation: int, position: int, column: Column, in_key: bool) -> Row:
 
 
 def depend(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects():
+    for it in facts.catalog.at_home():
         yield from ({"objid": it.id, "refobjid": other} for other in sorted(it.dependencies))
 
 
@@ -212,7 +212,7 @@ def users(facts: Facts) -> Iterator[Row]:
 
 def schemas(facts: Facts) -> Iterator[Row]:
     users = oids.user_oids(facts.catalog)
-    for it in facts.catalog.schemas:
+    for it in facts.catalog.home_schemas:
         acl = access_list(facts.catalog, it.id, it.owner) or []
         yield {"id": it.id, "name": it.name, "owner": users[it.owner], "acl": acl}
 
@@ -227,6 +227,8 @@ def databases(facts: Facts) -> Iterator[Row]:
 def description(facts: Facts) -> Iterator[Row]:
     for comment in sorted(facts.catalog.comments, key=lambda it: it.key):
         item = facts.catalog.by_id.get(comment.target)
+        if item is not None and item.database != facts.database:
+            continue
         names = [column.name for column in item.columns] if item is not None else []
         if comment.column is None or comment.column in names:
             yield {
@@ -288,7 +290,7 @@ def rate_limits(facts: Facts) -> Iterator[Row]:
     for it in facts.backfills:
         if it.rate_limit is not None:
             yield _limited(it.job, "STREAM_SCAN", it.rate_limit)
-    for sink in facts.catalog.objects(ObjectKind.SINK):
+    for sink in facts.catalog.at_home(ObjectKind.SINK):
         if SINK_RATE_LIMIT in sink.properties:
             yield _limited(sink.id, "SINK", sink.properties[SINK_RATE_LIMIT])
 
@@ -309,7 +311,7 @@ _FLAGS = {ObjectKind.MATERIALIZED_VIEW: ["MVIEW"], ObjectKind.SINK: ["SINK"]}
 def fragments(facts: Facts) -> Iterator[Row]:
     """A fragment is known by the relation that it maintains."""
     kinds = (ObjectKind.TABLE, *FOLLOWING_KINDS, ObjectKind.INTERNAL)
-    for it in facts.catalog.objects(*kinds):
+    for it in facts.catalog.at_home(*kinds):
         job = it if it.parent is None else facts.catalog.get(it.parent)
         yield {
             "fragment_id": it.id,
@@ -347,7 +349,7 @@ def fragment_parallelism(facts: Facts) -> Iterator[Row]:
 
 def table_fragments(facts: Facts) -> Iterator[Row]:
     """A line for each job."""
-    for it in facts.catalog.objects(*_JOBS):
+    for it in facts.catalog.at_home(*_JOBS):
         yield {
             "table_id": it.id,
             "status": "CREATING" if it.status is ObjectStatus.CREATING else "CREATED",
@@ -357,7 +359,7 @@ def table_fragments(facts: Facts) -> Iterator[Row]:
 
 
 def streaming_parallelism(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects(*_JOBS):
+    for it in facts.catalog.at_home(*_JOBS):
         yield {
             "id": it.id,
             "name": it.name,
@@ -378,7 +380,7 @@ _JOBS = (
 
 def jobs(facts: Facts) -> Iterator[Row]:
     database = facts.catalog.database(facts.database).id
-    for it in facts.catalog.objects(ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SINK):
+    for it in facts.catalog.at_home(ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SINK):
         yield {
             "id": it.id,
             "name": it.name,
@@ -391,7 +393,7 @@ def jobs(facts: Facts) -> Iterator[Row]:
 
 
 def table_stats(facts: Facts) -> Iterator[Row]:
-    for it in facts.catalog.objects():
+    for it in facts.catalog.at_home():
         if it.relation is not None:
             yield {
                 "id": it.id,

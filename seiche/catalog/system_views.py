@@ -30,17 +30,18 @@ def system_view(schema: str, name: str) -> SystemView:
         raise UndefinedTable(f'relation "{schema}.{name}" does not exist', hint=near) from None
 
 
-def try_system_view(parts: Sequence[str]) -> SystemView | None:
+def try_system_view(parts: Sequence[str], database: str = DEFAULT_DATABASE) -> SystemView | None:
     """The view that a name stands for if no schema of the search path has it: `name`, or with its system schema.
 
-    Raises UndefinedTable for a name in a system schema that is not there.
+    `database` is the session's, whose objects they show. Raises UndefinedTable for a name in a system schema that is
+    not there.
     """
     match tuple(parts):
         case (name,):
             return SYSTEM_VIEWS.get((pg_catalog.SCHEMA, name)) or SYSTEM_VIEWS.get((rw_catalog.SCHEMA, name))
         case (schema, name) if schema in SYSTEM_SCHEMAS:
             return system_view(schema, name)
-        case (database, schema, name) if database == DEFAULT_DATABASE and schema in SYSTEM_SCHEMAS:
+        case (named, schema, name) if named == database and schema in SYSTEM_SCHEMAS:
             return system_view(schema, name)
         case _:
             return None

@@ -106,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
         const="file",
         help="file of statements to run (- is standard input); may be repeated",
     )
+    sql.add_argument("-d", "--database", metavar="NAME", help="database to work in (default: dev)")
     sql.add_argument("-x", "--expanded", action="store_true", help="one line a value")
     sql.add_argument("--timing", action="store_true", help="show how long each statement took")
 
@@ -261,6 +262,7 @@ def _jobs(arguments: argparse.Namespace, config: Config, connect: Connect) -> in
 
 def _sql(arguments: argparse.Namespace, config: Config, connect: Connect) -> int:
     # Late, so that the other subcommands answer at once.
+    from seiche.catalog.catalog import quoted
     from seiche.cli import prompt
     from seiche.cli.session import Outcome, Session, read_script
 
@@ -274,6 +276,8 @@ def _sql(arguments: argparse.Namespace, config: Config, connect: Connect) -> int
     with _database(config, connect, interactive=interactive) as database:
         # Spark's own handler would cancel the jobs of the engine together with the statement's.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if arguments.database is not None:
+            database.execute(f"SET database TO {quoted(arguments.database)}")
         session = Session(database, sys.stdout, sys.stderr)
         session.timing = arguments.timing
         session.expanded = arguments.expanded

@@ -80,7 +80,7 @@ class EngineBackend:
         known = [each.name for each in self._engine.database.catalog.databases]
         if database not in known:
             raise UndefinedDatabase(f'database "{database}" does not exist', hint=f"There is {', '.join(known)}.")
-        session = self._engine.session(user)
+        session = self._engine.session(user, database)
         session.variables = with_settings(session.variables, settings)
         return session
 

@@ -15,7 +15,6 @@ from seiche.catalog import access
 from seiche.catalog.access import Target
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import (
-    DEFAULT_DATABASE,
     MAINTAINER,
     PUBLIC_NAME,
     CatalogObject,
@@ -39,6 +38,7 @@ from seiche.errors import (
 )
 from seiche.model import ObjectId
 from seiche.session.database import Database
+from seiche.session.databases import schema_of
 from seiche.session.default_privileges import grantees, privileges_on, with_defaults
 from seiche.session.passwords import is_hashed_with_md5, verifier_of
 from seiche.session.result import Result
@@ -72,13 +72,14 @@ _RELATIONS = (ObjectKind.TABLE, ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, O
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A command that makes a new catalog and leaves jobs alone."""
+    """A command that makes a new catalog, given as seen from the database `home`, and leaves jobs alone."""
 
     database: Database
+    home: str
     change: Callable[[Catalog], Catalog]
 
     def apply(self, graph: Graph, barrier: Barrier) -> Effect:
-        new = self.change(self.database.catalog_at(barrier))
+        new = self.change(self.database.catalog_at(barrier).seen_from(self.home))
         part, publish = self.database.change_catalog(barrier, new)
         return Effect(graph, part, None, publish)
 
@@ -124,11 +125,9 @@ class Administration:
                     note(notice)
                 return Result("CREATE_DATABASE")
             case ast.Drop():
-                users = statement.kind is ast.ObjectKind.USER
-                drop = self.drop_users if users else self.drop_databases
-                for notice in drop(statement):
+                for notice in self.drop_users(statement):
                     note(notice)
-                return Result("DROP_" + statement.kind.name)
+                return Result("DROP_USER")
 
     # --- users ---------------------------------------------------------------------------------------
 
@@ -235,11 +234,12 @@ class Administration:
     def _targets(self, catalog: Catalog, target: ast.GrantTarget) -> Iterator[Target]:
         for name in target.names:
             if target.whole_schemas:
-                schema = catalog.schema(name.name, database=name.schema or DEFAULT_DATABASE)
+                schema = catalog.schema(name.name, database=name.schema)
                 kind = _KINDS[target.kind]
-                yield from (it for it in catalog.objects(kind) if it.schema == schema.name)
+                inside = (it for it in catalog.objects(kind) if it.database == schema.database)
+                yield from (it for it in inside if it.schema == schema.name)
             elif target.kind is ast.ObjectKind.SCHEMA:
-                yield catalog.schema(name.name)
+                yield catalog.schema(schema_of(name, catalog.home))
             elif target.kind is ast.ObjectKind.DATABASE:
                 yield catalog.database(name.name)
             else:
@@ -264,7 +264,7 @@ class Administration:
                     inside = [child for it in (item, *own) for child in catalog.children(it.id)]
                     return catalog.with_objects(*(replace(it, owner=owner) for it in (item, *own, *inside)))
 
-        change(self._database.catalog)
+        change(self._catalog)
         self._change(change)
 
     def comment(self, statement: ast.CommentOn) -> None:
@@ -280,7 +280,7 @@ class Administration:
                 )
             return catalog.with_comment(item.id, statement.column, statement.comment)
 
-        change(self._database.catalog)
+        change(self._catalog)
         self._change(change)
 
     def _commented(self, catalog: Catalog, statement: ast.CommentOn) -> Target:
@@ -290,7 +290,7 @@ class Administration:
         """What a statement about an object of a kind names."""
         match kind:
             case ast.ObjectKind.SCHEMA:
-                return catalog.schema(name.name)
+                return catalog.schema(schema_of(name, catalog.home))
             case ast.ObjectKind.DATABASE:
                 return catalog.database(name.name)
             case _:
@@ -316,29 +316,23 @@ class Administration:
         self._change(change)
         return None
 
-    def drop_databases(self, statement: ast.Drop) -> list[str]:
-        notices = []
-        for name in (each.name for each in statement.names):
-            if statement.if_exists and all(it.name != name for it in self._database.catalog.databases):
-                notices.append(f'database "{name}" does not exist, skipping')
-                continue
-            if name == self._variables.get("database"):
-                raise DependentObjects("cannot drop the currently open database")
-            self._change(lambda catalog, name=name: _without_database(catalog, name))  # type: ignore[misc]
-        return notices
-
     # ------------------------------------------------------------------------------------------------
+
+    @property
+    def _catalog(self) -> Catalog:
+        """What exists, seen from the session's database."""
+        return self._database.catalog.seen_from(self._variables.database)
 
     def _new_id(self) -> ObjectId:
         (number,) = self._database.store.allocate_ids(1)
         return ObjectId(number)
 
     def _checked_change(self, change: Callable[[Catalog], Catalog]) -> None:
-        change(self._database.catalog)  # what is wrong with it is told before any epoch
+        change(self._catalog)  # what is wrong with it is told before any epoch
         self._change(change)
 
     def _change(self, change: Callable[[Catalog], Catalog]) -> None:
-        self._wait(self._database.coordinator.command(_Change(self._database, change)))
+        self._wait(self._database.coordinator.command(_Change(self._database, self._variables.database, change)))
 
 
 def described(target: Target) -> str:
@@ -409,10 +403,3 @@ def _renamed_user(catalog: Catalog, user: User, name: str) -> Catalog:
         schemas=tuple(replace(it, owner=name) if it.owner == old else it for it in changed.schemas),
         by_id={id: replace(it, owner=name) if it.owner == old else it for id, it in changed.by_id.items()},
     )
-
-
-def _without_database(catalog: Catalog, name: str) -> Catalog:
-    catalog.database(name)
-    for schema in [it for it in catalog.schemas if it.database == name]:
-        catalog = catalog.without_schema(schema.name, database=name)
-    return catalog.without_database(name)

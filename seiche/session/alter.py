@@ -29,9 +29,10 @@ from seiche.errors import (
     WrongObjectType,
 )
 from seiche.model import JobId, ObjectId
+from seiche.session import databases
 from seiche.session.database import schedule_of
-from seiche.session.definitions import CatalogCommand, Definitions
-from seiche.session.moving import moved, with_database_named, with_schema_named
+from seiche.session.definitions import Definitions
+from seiche.session.moving import moved, with_schema_named
 from seiche.session.names import CATALOG_KINDS, refuse_unfinished
 from seiche.session.rename import RELATION_KINDS, RENAMED_KINDS
 from seiche.session.rename import renamed as named_anew
@@ -56,19 +57,21 @@ class Alter:
         """Gives a table or a view another name; the definitions of what reads it follow."""
         kind, name = CATALOG_KINDS.get(statement.kind), statement.name.name
         if statement.kind is ast.ObjectKind.SCHEMA:
+            name = databases.schema_of(statement.name, self._variables.database)
             return self._restate(lambda catalog: with_schema_named(catalog, name, statement.new_name))
         if statement.kind is ast.ObjectKind.DATABASE:
-            return self._restate(lambda catalog: with_database_named(catalog, name, statement.new_name))
+            self._refuse_visited(name)
+            return self._restate(lambda catalog: databases.with_name(catalog, name, statement.new_name))
         if kind not in RENAMED_KINDS:
             raise FeatureNotSupported(f"ALTER {statement.kind.value.upper()} RENAME is not supported yet")
-        path, catalog = self._variables.search_path, self._database.catalog
+        path, catalog = self._variables.search_path, self._definitions.catalog
         found = None
         if kind is ObjectKind.TABLE:  # as in PostgreSQL, it renames whatever has rows
             found = catalog.try_find(statement.name.parts, search_path=path, kinds=RELATION_KINDS)
         if found is None:
             found = catalog.find(statement.name.parts, search_path=path, kinds=(kind,), action="ALTER")
         self._definitions.refuse_taken(found.schema, statement.new_name)
-        named_anew(self._database.catalog, found.id, statement.new_name)  # what cannot be is told before any epoch
+        named_anew(self._definitions.catalog, found.id, statement.new_name)  # what cannot be is told before any epoch
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             changed = named_anew(catalog, found.id, statement.new_name)
@@ -77,8 +80,18 @@ class Alter:
                 graph = graph.replace(replace(graph.job(job), name=statement.new_name))  # type: ignore[type-var]
             return changed, graph, Checkpoint(), None, None
 
-        self._definitions.run(CatalogCommand(self._database, work))
+        self._definitions.run(self._definitions.command(work))
         return None
+
+    def _refuse_visited(self, database: str) -> None:
+        """Sessions know the database that they work in by its name."""
+        others = [each for each in self._database.sessions.values() if each.fact().database == database]
+        if others and database != self._variables.database:
+            raise ObjectNotReady(
+                f'database "{database}" is being accessed by other users',
+                detail=f"There are {len(others)} sessions that work in it." if len(others) > 1 else None,
+                hint="pg_stat_activity lists them.",
+            )
 
     def relation(self, statement: ast.AlterRelation) -> None:
         match statement.action:
@@ -120,7 +133,7 @@ class Alter:
         wanted = CATALOG_KINDS.get(kind)
         if wanted is None:
             raise FeatureNotSupported(f"ALTER {kind.value.upper()} is not supported yet")
-        return self._database.catalog.find(
+        return self._definitions.catalog.find(
             name.parts,
             search_path=self._variables.search_path,
             kinds=(wanted,),
@@ -134,7 +147,7 @@ class Alter:
 
     def _swap(self, kind: ast.ObjectKind, name: ast.ObjectName, other: ast.ObjectName) -> None:
         first = self._find(kind, name)
-        second = self._database.catalog.find(other.parts, search_path=self._variables.search_path)
+        second = self._definitions.catalog.find(other.parts, search_path=self._variables.search_path)
         if second.kind is not first.kind:
             raise WrongObjectType(
                 f"{first} cannot be swapped with {second}",
@@ -192,7 +205,7 @@ class Alter:
         self._change([found], changed)
         running = self._database.jobs.get(found.id)
         if running is not None:
-            now = backfill_parallelism_of(self._database.catalog.get(found.id))
+            now = backfill_parallelism_of(self._definitions.catalog.get(found.id))
             running.set_tasks(now.tasks(self._database.runtime.cores), now.fixed)
 
     def _set_config(self, found: CatalogObject, values: Sequence[tuple[str, str | None]]) -> None:
@@ -237,13 +250,13 @@ class Alter:
     def _restate(self, change: Callable[[Catalog], Catalog]) -> None:
         """Other names and places of what exists, the same rows."""
         database = self._database
-        change(database.catalog)  # what cannot be is told before any epoch
+        change(self._definitions.catalog)  # what cannot be is told before any epoch
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             new = change(catalog)
             return new, database.main_graph(new), Checkpoint(), None, None
 
-        self._wait(database.coordinator.command(CatalogCommand(database, work)))
+        self._wait(database.coordinator.command(self._definitions.command(work)))
 
     def _change(self, items: list[CatalogObject], change: Callable[[CatalogObject], CatalogObject]) -> None:
         database = self._database
@@ -259,7 +272,7 @@ class Alter:
             new = catalog.with_objects(*changed, *inside)
             return new, database.main_graph(new), Checkpoint(), None, None
 
-        self._wait(database.coordinator.command(CatalogCommand(database, work)))
+        self._wait(database.coordinator.command(self._definitions.command(work)))
 
 
 def _refuse_query(found: CatalogObject) -> NoReturn:

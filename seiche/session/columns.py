@@ -39,7 +39,7 @@ from seiche.errors import (
 from seiche.model import Column, RelationId, RelationSchema
 from seiche.query import open_scope
 from seiche.session.database import schedule_of
-from seiche.session.definitions import CatalogCommand, Definitions, check_column_name
+from seiche.session.definitions import Definitions, check_column_name
 from seiche.session.names import CatalogNames
 from seiche.session.rename import same_query
 from seiche.session.retype import retyped
@@ -69,7 +69,7 @@ class ColumnChanges:
         """Changes the table; a notice when there was nothing to do."""
         table_id = self._find(name).id
         with self._database.gate(RelationId(table_id)).alone(self._check):
-            table = self._database.catalog.get(table_id)
+            table = self._definitions.catalog.get(table_id)
             notice = _needless(table, action)
             if notice is None:
                 self._apply(table, self._changed(table, action))
@@ -77,7 +77,7 @@ class ColumnChanges:
 
     def _find(self, name: ast.ObjectName) -> CatalogObject:
         path = self._definitions.variables.search_path
-        found = self._database.catalog.find(name.parts, search_path=path, action="ALTER")
+        found = self._definitions.catalog.find(name.parts, search_path=path, action="ALTER")
         if found.kind is not ObjectKind.TABLE:
             raise WrongObjectType(f'"{found.name}" is not a table or cannot be altered')
         return found
@@ -109,7 +109,7 @@ class ColumnChanges:
                 return (replace(altered, definition=create_table_text(altered)),)
 
     def _refuse_if_filled(self, table: CatalogObject, column: str) -> None:
-        for sink in self._database.catalog.objects(ObjectKind.SINK):
+        for sink in self._definitions.catalog.objects(ObjectKind.SINK):
             if sink.properties.get(INTO) == table.id:
                 raise DependentObjects(
                     f'cannot drop or alter column "{column}" of {table} because {sink} fills the table',
@@ -119,7 +119,7 @@ class ColumnChanges:
 
     def _readers(self, table: CatalogObject) -> list[CatalogObject]:
         """What reads the table; nothing that is still being created may."""
-        found = [each for each in self._database.catalog.objects() if table.id in each.dependencies]
+        found = [each for each in self._definitions.catalog.objects() if table.id in each.dependencies]
         for each in found:
             if each.status is ObjectStatus.CREATING:
                 raise ObjectNotReady(
@@ -141,7 +141,7 @@ class ColumnChanges:
     def _evaluated(self, table: CatalogObject, column: ast.ColumnDef) -> str | None:
         assert column.default is not None
         target = BoundRelation(None, table.name, (Column(column.name, column.type, default=column.default.text),))
-        names = CatalogNames(self._database.catalog, self._definitions.variables.search_path)
+        names = CatalogNames(self._definitions.catalog, self._definitions.variables.search_path)
         timezone = self._definitions.variables.get("timezone")
         settings = Settings(timezone=timezone, now_ms=self._database.clock.now_ms(), strict=True)
         bound = bind_insert(target, None, None, names, settings)
@@ -167,7 +167,7 @@ class ColumnChanges:
         altered = changed[0]
         assert altered.relation is not None
         shape = altered.relation
-        self._check_readers(table, database.catalog.with_objects(*changed))
+        self._check_readers(table, self._definitions.catalog.with_objects(*changed))
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             new = catalog.with_objects(*changed)
@@ -178,14 +178,14 @@ class ColumnChanges:
 
             return new, database.main_graph(new), Checkpoint(), None, publish
 
-        self._definitions.run(CatalogCommand(database, work))
+        self._definitions.run(self._definitions.command(work))
 
     def _check_readers(self, table: CatalogObject, new: Catalog) -> None:
         """Whatever reads the table must go on as it is; what cannot is told before any epoch."""
         for each in self._readers(table):
             try:
                 if each.kind in (ObjectKind.VIEW, ObjectKind.MATERIALIZED_VIEW, ObjectKind.SINK):
-                    follows = _is_retyped(table, new) or same_query(self._database.catalog, new, each.id)
+                    follows = _is_retyped(table, new) or same_query(self._definitions.catalog, new, each.id)
                 else:
                     follows = each.kind is ObjectKind.INDEX or _grows(table, new)
                 if follows and each.kind in FOLLOWING_KINDS:

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from seiche.errors import TransactionState
+from seiche.errors import InvalidParameter, TransactionState
 from seiche.session.cursors import Cursors
 from seiche.session.database import Database
 from seiche.session.prepared import PreparedStatements
 from seiche.session.result import Result
 from seiche.session.subscribed import timeout_ms
 from seiche.session.transaction import Transaction, without_local
-from seiche.session.variables import Variables, find
+from seiche.session.variables import DATABASE, Variables, find
 from seiche.sql import statements as ast
 
 _DEFINITIONS = (
@@ -67,7 +67,7 @@ class Conversation:
             return
         if isinstance(statement, ast.CreateTable | ast.CreateTableAs) and statement.if_not_exists:
             parts, path = statement.name.parts, self.variables.search_path
-            if self.database.catalog.try_find(parts, search_path=path) is not None:
+            if self.database.catalog.seen_from(self.variables.database).try_find(parts, search_path=path) is not None:
                 return
         self.transaction.refuse_if_read_only(re.sub(r"(?<=.)([A-Z])", r" \1", type(statement).__name__).upper())
 
@@ -139,6 +139,8 @@ class Conversation:
         return Result("SET")
 
     def set(self, statement: ast.SetVariable) -> Result:
+        if statement.name.lower() == DATABASE:
+            return self._set_database(statement)
         if statement.local:
             if self.transaction is None:
                 self.note("SET LOCAL can only be used in transaction blocks")
@@ -146,4 +148,11 @@ class Conversation:
             name = find(statement.name).name
             self.transaction.local.setdefault(name, self.variables.values.get(name))
         self.variables = self.variables.with_value(statement.name, statement.value)
+        return Result("SET_VARIABLE")
+
+    def _set_database(self, statement: ast.SetVariable) -> Result:
+        if statement.local:
+            raise InvalidParameter('parameter "database" cannot be set for a transaction alone')
+        wanted = self.variables.login_database if statement.value is None else statement.value
+        self.variables = self.variables.in_database(self.database.catalog.database(wanted).name)
         return Result("SET_VARIABLE")

@@ -24,7 +24,7 @@ class IndexDefinitions:
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
-        self._catalog = definitions.database.catalog
+        self._catalog = definitions.catalog
         self._variables = definitions.variables
 
     def create_index(self, statement: ast.CreateIndex) -> tuple[Backfill | None, str | None]:

@@ -53,7 +53,7 @@ class Creation:
     def _await_other(self, definitions: Definitions, name: ast.ObjectName) -> None:
         """Waits for a view of that name that somebody else creates: IF NOT EXISTS promises that it is there."""
         view, schema = definitions.place(name)
-        there = self._database.catalog.try_find((schema, view))
+        there = definitions.catalog.try_find((schema, view))
         backfill = self._database.jobs.get(there.id) if there is not None else None
         if backfill is not None and not self._variables.is_on("background_ddl"):
             self._wait_for(backfill)
@@ -113,7 +113,7 @@ class Creation:
                 self._wait_for_if_kept(backfill)
             self._work.wait(self._database.delivered())  # the first rows of a sink, if a kill came before them
             return
-        view = self._database.catalog.find(
+        view = self._database.catalog.seen_from(self._variables.database).find(
             statement.name.parts,
             search_path=self._variables.search_path,
             kinds=(ObjectKind.MATERIALIZED_VIEW,),

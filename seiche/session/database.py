@@ -212,6 +212,7 @@ class Database:
     def change_catalog(self, barrier: Barrier, new: Catalog) -> tuple[Checkpoint, Callable[[], None]]:
         """The piece of the checkpoint that leads to the new catalog, and what makes it current once durable."""
         old = self.catalog_at(barrier)
+        new = new.seen_from(old.home)  # whoever changed it
         self._pending = (barrier, new)
 
         def publish() -> None:
@@ -264,7 +265,7 @@ class Database:
     ) -> Plan:
         """The plan of a view or a sink. Expressions in it never fail: they give NULL where they cannot answer."""
         names = CatalogNames(catalog, search_path, shapes=shapes)
-        settings = Settings(timezone=timezone, now_ms=None, strict=False)
+        settings = Settings(timezone=timezone, now_ms=None, strict=False, database=catalog.home)
         bound = bind_query(statement.query.tree, names, settings)
         plan = lower(bound, relation_schemas(catalog, shapes))
         wanted = statement.columns or tuple(column.name for column in bound.columns)
@@ -295,7 +296,8 @@ class Database:
             raise InvariantError(f"{view} is not defined by a query that it follows")
         search_path = tuple(view.properties.get("search_path", ["public"]))
         timezone = str(view.properties.get(TIMEZONE, "UTC"))
-        return self.view_plan(parsed.statement, catalog, search_path, timezone, shapes_of(view))
+        seen = catalog.seen_from(view.database)
+        return self.view_plan(parsed.statement, seen, search_path, timezone, shapes_of(view))
 
     def view_job(self, view: CatalogObject, catalog: Catalog) -> ViewJob:
         runtime = self.runtime_of(parallelism_of(view))

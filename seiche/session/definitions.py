@@ -17,6 +17,7 @@ from seiche.epoch.graph import Graph
 from seiche.errors import DuplicateColumn, DuplicateObject, FeatureNotSupported, InvalidDefinition, UndefinedSchema
 from seiche.model import RESERVED_COLUMNS, Column, ObjectId, RelationSchema
 from seiche.session.database import Database
+from seiche.session.databases import schema_of
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 from seiche.sql.functions.system import VERSION
@@ -24,16 +25,23 @@ from seiche.stream.view import ViewJob
 
 _POSTGRES_COLUMNS = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
 
+# The new catalog and graph, what else to store, the command's value, and what to do once all is durable.
+Work = Callable[[Catalog, Graph, Barrier], tuple[Catalog, Graph, Checkpoint, Any, Callable[[], None] | None]]
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogCommand:
-    """A command that makes a new catalog, and maybe a new graph; `work` runs on the coordinator's thread."""
+    """A command that makes a new catalog, and maybe a new graph; `work` runs on the coordinator's thread.
+
+    It is given the catalog as seen from the database `home`.
+    """
 
     database: Database
-    work: Callable[[Catalog, Graph, Barrier], tuple[Catalog, Graph, Checkpoint, Any, Callable[[], None] | None]]
+    home: str
+    work: Work
 
     def apply(self, graph: Graph, barrier: Barrier) -> Effect:
-        old = self.database.catalog_at(barrier)
+        old = self.database.catalog_at(barrier).seen_from(self.home)
         new, changed, extra, value, then = self.work(old, graph, barrier)
         part, make_current = self.database.change_catalog(barrier, new)
 
@@ -56,6 +64,14 @@ class Definitions:
         self.user = user  # who owns what is made
         self.wait = wait
 
+    @property
+    def catalog(self) -> Catalog:
+        """What exists, seen from the session's database."""
+        return self.database.catalog.seen_from(self.variables.database)
+
+    def command(self, work: Work) -> CatalogCommand:
+        return CatalogCommand(self.database, self.variables.database, work)
+
     def run(self, command: CatalogCommand) -> Any:
         value = self.wait(self.database.coordinator.command(command))
         return self.database.jobs.get(value.id) if isinstance(value, ViewJob) else value
@@ -64,18 +80,22 @@ class Definitions:
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             return change(catalog), graph, Checkpoint(), None, None
 
-        self.run(CatalogCommand(self.database, work))
+        self.run(self.command(work))
 
     def place(self, name: ast.ObjectName, *, temporary: bool = False) -> tuple[str, str]:
         """The name and the schema of something new. The first temporary one of a session makes their schema."""
         if temporary or name.schema == TEMPORARY:
             return self._temporary_place(name)
-        if name.database is not None and name.database != "dev":
-            raise FeatureNotSupported("objects can only be created in the database of the session")
+        if name.database is not None and name.database != self.variables.database:
+            raise FeatureNotSupported(
+                "objects can only be created in the database of the session",
+                detail=f'This session works in database "{self.variables.database}".',
+                hint=f"SET database TO {ast.quote_name(name.database)} goes there.",
+            )
         if name.schema is not None:
-            return name.name, self.database.catalog.schema(name.schema).name
+            return name.name, self.catalog.schema(name.schema).name
         path = self.variables.lasting_path
-        existing = [each for each in path if self.database.catalog.try_schema(each) is not None]
+        existing = [each for each in path if self.catalog.try_schema(each) is not None]
         if not existing:
             raise UndefinedSchema(
                 "no schema has been selected to create in",
@@ -90,17 +110,17 @@ class Definitions:
             raise FeatureNotSupported("temporary tables need a session of their own")
         if name.schema not in (None, TEMPORARY, schema):
             raise InvalidDefinition("cannot create temporary relation in non-temporary schema")
-        if self.database.catalog.try_schema(schema) is None:
+        if self.catalog.try_schema(schema) is None:
             (number,) = self.database.store.allocate_ids(1)
-            new = Schema(ObjectId(number), "dev", schema, self.user)
+            new = Schema(ObjectId(number), self.variables.database, schema, self.user)
             self.change(lambda catalog: catalog.with_schema(new))
         return name.name, schema
 
     def exists(self, schema: str, name: str) -> bool:
-        return self.database.catalog.try_find((schema, name)) is not None
+        return self.catalog.try_find((schema, name)) is not None
 
     def refuse_taken(self, schema: str, name: str) -> None:
-        there = self.database.catalog.try_find((schema, name))
+        there = self.catalog.try_find((schema, name))
         if there is None:
             return
         creating = there.status is ObjectStatus.CREATING
@@ -133,6 +153,7 @@ class Definitions:
             text,
             columns=columns,
             relation=relation,
+            database=self.variables.database,
             schema=schema,
             owner=self.user,
             properties={**properties, MADE_BY: VERSION},
@@ -140,12 +161,12 @@ class Definitions:
         )
 
     def create_schema(self, statement: ast.CreateSchema) -> str | None:
-        name = statement.name.name
-        if statement.if_not_exists and self.database.catalog.try_schema(name) is not None:
+        name = schema_of(statement.name, self.variables.database)
+        if statement.if_not_exists and self.catalog.try_schema(name) is not None:
             return f'schema "{name}" already exists, skipping'
         check_schema_name(name)
         (number,) = self.database.store.allocate_ids(1)
-        new = Schema(ObjectId(number), "dev", name, statement.owner or self.user)
+        new = Schema(ObjectId(number), self.variables.database, name, statement.owner or self.user)
         self.change(lambda catalog: catalog.with_schema(new))
         return None
 

@@ -77,7 +77,7 @@ class Dml:
     ) -> None:
         self._database = database
         self._variables = variables
-        self._names = CatalogNames(database.catalog, variables.search_path)
+        self._names = CatalogNames(database.catalog.seen_from(variables.database), variables.search_path)
         timezone = variables.get("timezone")
         self._settings = Settings(timezone=timezone, now_ms=now_ms, strict=True, parameters=parameters)
         self._transaction = transaction
@@ -86,7 +86,7 @@ class Dml:
         self._check = check
 
     def table(self, name: ast.ObjectName) -> CatalogObject:
-        path, catalog = self._variables.search_path, self._database.catalog
+        path, catalog = self._variables.search_path, self._database.catalog.seen_from(self._variables.database)
         named = catalog.try_find(name.parts, search_path=path)
         if named is not None and named.kind in (ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX):
             raise WrongObjectType(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import Checkpoint
-from seiche.catalog.objects import CatalogObject, ObjectKind
+from seiche.catalog.objects import DEFAULT_DATABASE, CatalogObject, ObjectKind, Schema
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
-from seiche.errors import FeatureNotSupported, SeicheError, WrongObjectType
+from seiche.errors import DependentObjects, FeatureNotSupported, SeicheError, WrongObjectType
 from seiche.model import JobId, ObjectId, RelationId
-from seiche.session.definitions import CatalogCommand, Definitions
+from seiche.session import databases
+from seiche.session.definitions import Definitions
 from seiche.session.names import CATALOG_KINDS
 from seiche.sql import statements as ast
 from seiche.stream.backfill.state import pin_holder
@@ -36,7 +37,12 @@ class Drops:
         match statement.kind:
             case ast.ObjectKind.SCHEMA:
                 for each in statement.names:
-                    self._drop_schema(each.name, statement, notices)
+                    name = databases.schema_of(each, self._variables.database)
+                    self._drop_schema(name, statement, notices)
+                return notices
+            case ast.ObjectKind.DATABASE:
+                for each in statement.names:
+                    self._drop_database(each.name, statement, notices)
                 return notices
             case kind if kind in CATALOG_KINDS:
                 wanted = CATALOG_KINDS[kind]
@@ -47,34 +53,32 @@ class Drops:
             own_names = wanted.namespace != ObjectKind.TABLE.namespace
             kinds = (wanted,) if own_names else None
             path = self._variables.search_path
-            found = self._database.catalog.try_find(
+            found = self._definitions.catalog.try_find(
                 each.parts, search_path=path, kinds=kinds, parameters=each.parameters
             )
             if found is None and statement.if_exists:
                 notices.append(f'{wanted.value} "{each}" does not exist, skipping')
                 continue
             targets.append(
-                self._database.catalog.find(
+                self._definitions.catalog.find(
                     each.parts, search_path=path, kinds=(wanted,), action="DROP", parameters=each.parameters
                 )
             )
         for function in targets if wanted is ObjectKind.FUNCTION else ():
             self._check_word(function, aggregate=statement.aggregate)
         if targets:
-            doomed = self._database.catalog.plan_drop([each.id for each in targets], cascade=statement.cascade)
-            notices += self._cascade_notices(doomed, [each.id for each in targets])
-            self.drop_objects([each.id for each in targets], cascade=statement.cascade)
+            ids = [each.id for each in targets]
+            doomed = databases.plan_drop(self._definitions.catalog, ids, cascade=statement.cascade)
+            notices += self._cascade_notices(doomed, ids)
+            self.drop_objects(ids, cascade=statement.cascade)
         return notices
 
     def drop_temporary(self) -> None:
         """Drops the session's temporary tables, if there are any, and the schema that they are in."""
-        schema = self._variables.temporary
-        if schema is None or self._database.catalog.try_schema(schema) is None:
-            return
-        inside = self._inside(schema)
-        if inside:
-            self.drop_objects(inside, cascade=True)
-        self._definitions.change(lambda catalog: catalog.without_schema(schema))
+        name = self._variables.temporary
+        for schema in [each for each in self._definitions.catalog.schemas if each.name == name]:  # in any database
+            home = self._definitions.catalog.seen_from(schema.database)
+            self.drop_objects(self._inside(home, schema.name), cascade=True, then=_without(schema))
 
     def _check_word(self, function: CatalogObject, *, aggregate: bool) -> None:
         """An aggregate is dropped as one, and nothing else is."""
@@ -89,14 +93,19 @@ class Drops:
             )
 
     def _cascade_notices(self, doomed: tuple[ObjectId, ...], named: list[ObjectId]) -> list[str]:
-        others = [self._database.catalog.get(each) for each in doomed if each not in named]
+        others = [self._definitions.catalog.get(each) for each in doomed if each not in named]
         return [f"drop cascades to {each}" for each in others if each.kind is not ObjectKind.INTERNAL]
 
-    def drop_objects(self, ids: list[ObjectId], *, cascade: bool) -> None:
-        """Drops objects with what belongs to them; a view that is still being built stops first."""
+    def drop_objects(
+        self, ids: list[ObjectId], *, cascade: bool, then: Callable[[Catalog], Catalog] = lambda catalog: catalog
+    ) -> None:
+        """Drops objects with what belongs to them; a view that is still being built stops first.
+
+        `then` changes the catalog without them further, in the same epoch.
+        """
         while True:
             try:
-                self._drop_stopped(ids, self._stopped(ids, cascade=cascade), cascade=cascade)
+                self._drop_stopped(ids, self._stopped(ids, cascade=cascade), then, cascade=cascade)
                 return
             except _StartedMeanwhile:
                 continue
@@ -106,20 +115,27 @@ class Drops:
 
     def _stopped(self, ids: list[ObjectId], *, cascade: bool) -> frozenset[ObjectId]:
         """What is to be dropped as things are now, none of which touches anything any more."""
-        catalog = self._database.catalog
-        doomed = catalog.plan_drop([each for each in ids if each in catalog.by_id], cascade=cascade)
+        catalog = self._definitions.catalog
+        doomed = databases.plan_drop(catalog, [each for each in ids if each in catalog.by_id], cascade=cascade)
         for each in doomed:
             self._database.jobs.forget(each)
             self._database.refreshes.remove(JobId(each))
             self._database.deliveries.remove(each)
         return frozenset(doomed)
 
-    def _drop_stopped(self, ids: list[ObjectId], stopped: frozenset[ObjectId], *, cascade: bool) -> None:
+    def _drop_stopped(
+        self,
+        ids: list[ObjectId],
+        stopped: frozenset[ObjectId],
+        then: Callable[[Catalog], Catalog],
+        *,
+        cascade: bool,
+    ) -> None:
         """Drops objects that stand still. Raises `_StartedMeanwhile` when one of them does not."""
         database = self._database
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
-            gone = catalog.plan_drop([each for each in ids if each in catalog.by_id], cascade=cascade)
+            gone = databases.plan_drop(catalog, [each for each in ids if each in catalog.by_id], cascade=cascade)
             if any(each not in stopped or database.jobs.get(each) is not None for each in gone):
                 raise _StartedMeanwhile
             items = [catalog.get(each) for each in gone]
@@ -141,23 +157,46 @@ class Drops:
 
             progress: Mapping[JobId, None] = {JobId(each): None for each in gone}
             forgotten = Checkpoint(drop_pins=holders, put_progress=progress, drop_backfill=frozenset(progress))
-            return catalog.without(gone), graph, forgotten, None, publish
+            return then(catalog.without(gone)), graph, forgotten, None, publish
 
-        self._definitions.run(CatalogCommand(database, work))
+        self._definitions.run(self._definitions.command(work))
 
-    def _inside(self, schema: str) -> list[ObjectId]:
+    def _inside(self, catalog: Catalog, schema: str) -> list[ObjectId]:
         """What users see in a schema; internal relations go with their views."""
-        found = (each for each in self._database.catalog.objects() if each.schema == schema)
+        found = (each for each in catalog.at_home() if each.schema == schema)
         return [each.id for each in found if each.kind is not ObjectKind.INTERNAL]
 
     def _drop_schema(self, name: str, statement: ast.Drop, notices: list[str]) -> None:
-        catalog = self._database.catalog
+        catalog = self._definitions.catalog
         if statement.if_exists and catalog.try_schema(name) is None:
             notices.append(f'schema "{name}" does not exist, skipping')
             return
         catalog.schema(name)
-        inside = self._inside(name)
+        inside = self._inside(catalog, name)
         if inside and statement.cascade:
-            notices += self._cascade_notices(catalog.plan_drop(inside, cascade=True), [])
+            notices += self._cascade_notices(databases.plan_drop(catalog, inside, cascade=True), [])
             self.drop_objects(inside, cascade=True)
         self._definitions.change(lambda current: current.without_schema(name))
+
+    def _drop_database(self, name: str, statement: ast.Drop, notices: list[str]) -> None:
+        """Drops a database with all that is in it, at once."""
+        catalog = self._definitions.catalog
+        if statement.if_exists and all(each.name != name for each in catalog.databases):
+            notices.append(f'database "{name}" does not exist, skipping')
+            return
+        catalog.database(name)
+        if name == self._variables.database:
+            raise DependentObjects("cannot drop the currently open database", hint="SET database TO another one first.")
+        if name == DEFAULT_DATABASE:
+            raise FeatureNotSupported(
+                f'database "{name}" cannot be dropped', detail="Sessions that name no other database begin there."
+            )
+        self.drop_objects(
+            databases.inside(catalog, name),
+            cascade=True,
+            then=lambda current: databases.without_database(current, name),
+        )
+
+
+def _without(schema: Schema) -> Callable[[Catalog], Catalog]:
+    return lambda catalog: catalog.without_schema(schema.name, database=schema.database)

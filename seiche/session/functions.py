@@ -22,7 +22,7 @@ def create_function(definitions: Definitions, statement: ast.CreateFunction, tex
     name, schema = definitions.place(statement.name)
     function = user_function(statement)
     types = [type_ for _, type_ in function.parameters]
-    existing = database.catalog.try_find((schema, name), kinds=(ObjectKind.FUNCTION,), parameters=types)
+    existing = definitions.catalog.try_find((schema, name), kinds=(ObjectKind.FUNCTION,), parameters=types)
     if existing is not None and statement.if_not_exists:
         return f'function "{name}" already exists, skipping'
     if existing is not None and not statement.or_replace:
@@ -32,9 +32,9 @@ def create_function(definitions: Definitions, statement: ast.CreateFunction, tex
             detail=f"In the catalog: function named {name}({told}) already exists.",
             hint="Drop it first, replace it with CREATE OR REPLACE, or choose another name.",
         )
-    others = database.catalog.functions(name, search_path=(schema,))
+    others = definitions.catalog.functions(name, search_path=(schema,))
     _refuse_aggregates(function, [each for each in others if existing is None or each.id != existing.id])
-    names = CatalogNames(database.catalog, definitions.variables.search_path)
+    names = CatalogNames(definitions.catalog, definitions.variables.search_path)
     if function.language == "python":
         python_functions.register(database.runtime.spark, function)
     else:
@@ -45,7 +45,7 @@ def create_function(definitions: Definitions, statement: ast.CreateFunction, tex
     item = definitions.new_object(ObjectKind.FUNCTION, schema, name, text, signature, None, properties)
     item = replace(item, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
     if existing is not None and statement.or_replace:
-        readers = [each for each in database.catalog.objects() if existing.id in each.dependencies]
+        readers = [each for each in definitions.catalog.objects() if existing.id in each.dependencies]
         if readers:
             raise DependentObjects(
                 f'function "{name}" cannot be replaced because other objects use it',

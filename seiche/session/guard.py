@@ -91,7 +91,7 @@ class Guard:
             case ast.CreateIndex():
                 self._own(statement.table)
             case ast.CreateSchema():
-                self._need(Privilege.CREATE, self._catalog.database("dev"))
+                self._need(Privilege.CREATE, self._catalog.database(self._catalog.home))
             case ast.CreateDatabase():
                 self._demand(self._user.create_db, "permission denied to create database")
             case ast.CreateUser():
@@ -172,7 +172,7 @@ class Guard:
             return None
         if len(parts) == 3 and all(it.name != parts[0] for it in self._catalog.databases):
             return None
-        return self._catalog.try_find(parts, search_path=self._search_path, kinds=_RELATIONS)
+        return self._catalog.try_find(parts, search_path=self._search_path, kinds=_RELATIONS, anywhere=True)
 
     def _named(
         self, parts: tuple[str, ...], kind: ObjectKind, parameters: Sequence[SqlType] | None = None

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import DEFAULT_DATABASE, DEFAULT_SCHEMA, INTO, CatalogObject, ObjectKind
+from seiche.catalog.objects import DEFAULT_SCHEMA, INTO, CatalogObject, ObjectKind
 from seiche.catalog.temporary import is_temporary
 from seiche.errors import FeatureNotSupported, InvalidDefinition, InvariantError
 from seiche.model import ObjectId
@@ -46,25 +46,13 @@ def with_schema_named(catalog: Catalog, name: str, new_name: str) -> Catalog:
     check_schema_name(name)
     check_schema_name(new_name)
     named = catalog.with_schema(replace(schema, name=new_name))
-    inside = [item.id for item in catalog.objects() if item.schema == name and item.database == schema.database]
+    inside = [item.id for item in catalog.at_home() if item.schema == name]
     paths = {
         item.id: _with_path(item, name, new_name)
-        for item in catalog.objects()
+        for item in catalog.at_home()
         if name in item.properties.get(_PATH, ())
     }
     return _moved(catalog, named, dict.fromkeys(inside, new_name), paths)
-
-
-def with_database_named(catalog: Catalog, name: str, new_name: str) -> Catalog:
-    """The catalog in which a database that nobody works in has another name."""
-    database = catalog.database(name)
-    if name == DEFAULT_DATABASE:
-        raise FeatureNotSupported("current database cannot be renamed")
-    schemas = [replace(each, database=new_name) for each in catalog.schemas if each.database == name]
-    named = catalog.with_database(replace(database, name=new_name))
-    for schema in schemas:
-        named = named.with_schema(schema)
-    return named
 
 
 def _with_path(item: CatalogObject, name: str, new_name: str) -> CatalogObject:

@@ -64,6 +64,8 @@ def refuse_of_others(item: CatalogObject, search_path: Sequence[str]) -> None:
 class CatalogNames:
     """Satisfies `seiche.sql.bind.Names`, and remembers which objects a statement mentioned.
 
+    Names without a database are looked up in the one that the catalog is seen from.
+
     `progress` tells how far an object in creation is, `shapes` which columns of relations are seen.
     """
 
@@ -82,11 +84,11 @@ class CatalogNames:
         self.system: list[str] = []
 
     def relation(self, parts: tuple[str, ...]) -> BoundRelation:
-        view = try_system_view(parts)
+        view = try_system_view(parts, self._catalog.home)
         if view is not None and (view.schema == PG_CATALOG or not self._is_own(parts)):
             self.system.append(view.name)
             return BoundRelation(None, view.name, view.columns, None, f"{SYSTEM_SOURCE}{view.schema}.{view.name}")
-        found = self._catalog.find(parts, search_path=self._search_path)
+        found = self._catalog.find(parts, search_path=self._search_path, anywhere=True)
         refuse_of_others(found, self._search_path)
         if found.kind not in _READABLE:
             raise WrongObjectType(f"{found} cannot be queried", detail=not_found("table or source", found.name))
@@ -95,7 +97,7 @@ class CatalogNames:
 
     def read_by_name(self, parts: tuple[str, ...]) -> CatalogObject | None:
         """The stored relation of that name, if the statement reads it: by itself, or through a view that it names."""
-        found = self._catalog.try_find(parts, search_path=self._search_path)
+        found = self._catalog.try_find(parts, search_path=self._search_path, anywhere=True)
         return found if found is not None and found.id in self.mentioned and found.relation is not None else None
 
     def read_names(self) -> list[str]:
@@ -124,7 +126,7 @@ class CatalogNames:
     def _of_view(self, view: CatalogObject) -> CatalogNames:
         """Names as they were when the view was created: its text means the same in every session."""
         path = view.properties.get("search_path", self._search_path)
-        names = CatalogNames(self._catalog, path, self._progress, shapes_of(view))
+        names = CatalogNames(self._catalog.seen_from(view.database), path, self._progress, shapes_of(view))
         names.mentioned, names.system = self.mentioned, self.system
         return names
 

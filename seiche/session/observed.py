@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 
-from seiche.catalog.objects import ObjectKind, ObjectStatus
+from seiche.catalog.objects import DEFAULT_DATABASE, DEFAULT_SCHEMA, ObjectKind, ObjectStatus
 from seiche.epoch.report import CoordinatorState, EpochReport
 from seiche.model import JobId, RelationId, physical_ms
 from seiche.session.database import Database
@@ -122,7 +122,9 @@ class Observer:
             if RelationId(item.id) not in versions or item.status is ObjectStatus.CREATING:
                 continue
             version = versions.committed(RelationId(item.id))
-            name = item.name if item.schema == "public" else f"{item.schema}.{item.name}"
+            name = item.name if item.schema == DEFAULT_SCHEMA else f"{item.schema}.{item.name}"
+            if item.database != DEFAULT_DATABASE:
+                name = f"{item.database}.{item.schema}.{item.name}"
             lines.append(RelationLine(name, item.kind.value, version.rows_estimate, len(version.segments)))
         return tuple(sorted(lines, key=lambda line: (line.kind, line.name)))
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from seiche.catalog.catalog import Catalog
 from seiche.catalog.system_views import SYSTEM_VIEWS
 from seiche.errors import InvalidParameter
 from seiche.far_days import python_values
@@ -92,11 +93,12 @@ class Reading:
         return result
 
     def bound(self, statement: ast.Select) -> BoundQuery:
-        names = CatalogNames(self._database.catalog, self._variables.search_path, progress=self._database.jobs.progress)
+        names = CatalogNames(self._catalog, self._variables.search_path, progress=self._database.jobs.progress)
         timezone, now_ms = self._variables.get("timezone"), self._database.clock.now_ms()
         strict = self._variables.is_on("batch_expr_strict_mode")
         settings = Settings(timezone=timezone, now_ms=now_ms, strict=strict, parameters=self._parameters, past=True)
-        found = bind_query(statement.query.tree, names, replace(settings, user=self._user, schema=self._schema()))
+        asker = replace(settings, user=self._user, database=self._variables.database, schema=self._schema())
+        found = bind_query(statement.query.tree, names, asker)
         refuse_change_log(found.ast)
         return found
 
@@ -106,9 +108,14 @@ class Reading:
         bound = self._through_indexes(bound, epoch)
         return self._frame_at(bound, epoch, self._versions(bound, epoch))
 
+    @property
+    def _catalog(self) -> Catalog:
+        """What exists, seen from the session's database."""
+        return self._database.catalog.seen_from(self._variables.database)
+
     def _schema(self) -> str | None:
         """Where something new would go: the first schema of the search path that exists."""
-        catalog = self._database.catalog
+        catalog = self._catalog
         return next((name for name in self._variables.lasting_path if catalog.try_schema(name) is not None), None)
 
     def _epoch(self, bound: BoundQuery) -> Epoch:

@@ -71,13 +71,19 @@ def query_references(catalog: Catalog, reader: CatalogObject) -> list[tuple[int,
 
 
 def same_query(before: Catalog, after: Catalog, object_id: int) -> bool:
-    settings = Settings(timezone="UTC", now_ms=None, strict=False)
     old, new = before.get(object_id), after.get(object_id)
+    then, now = (_settings(it) for it in (old, new))
     try:
-        bound = bind_query(_query(new).tree, _names(after, new), settings)
+        bound = bind_query(_query(new).tree, _names(after, new), now)
     except SeicheError:  # a name means something else now, or nothing
         return False
-    return bound.sql == bind_query(_query(old).tree, _names(before, old), settings).sql
+    return bound.sql == bind_query(_query(old).tree, _names(before, old), then).sql
+
+
+def _settings(item: CatalogObject) -> Settings:
+    """As the item is bound. A plain view tells whoever reads it of their own database."""
+    settings = Settings(timezone="UTC", now_ms=None, strict=False)
+    return settings if item.kind is ObjectKind.VIEW else replace(settings, database=item.database)
 
 
 def _query(item: CatalogObject) -> SqlQuery:
@@ -88,7 +94,8 @@ def _query(item: CatalogObject) -> SqlQuery:
 
 
 def _names(catalog: Catalog, item: CatalogObject) -> CatalogNames:
-    return CatalogNames(catalog, item.properties.get("search_path", [DEFAULT_SCHEMA]), shapes=shapes_of(item))
+    home = catalog.seen_from(item.database)
+    return CatalogNames(home, item.properties.get("search_path", [DEFAULT_SCHEMA]), shapes=shapes_of(item))
 
 
 def _cannot_follow(item: CatalogObject, reader: CatalogObject) -> FeatureNotSupported:

@@ -14,8 +14,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.catalog import temporary
+from seiche.catalog.catalog import Catalog
 from seiche.catalog.facts import SessionFact
-from seiche.catalog.objects import SUPERUSER, ObjectKind, Privilege, User
+from seiche.catalog.objects import DEFAULT_DATABASE, SUPERUSER, ObjectKind, Privilege, User
 from seiche.errors import (
     FeatureNotSupported,
     SeicheError,
@@ -66,9 +67,11 @@ T = TypeVar("T")
 class Session:
     """One user's conversation. Statements run on the caller's thread; `cancel` may come from another."""
 
-    def __init__(self, database: Database, user: str = SUPERUSER) -> None:
+    def __init__(self, database: Database, user: str = SUPERUSER, home: str = DEFAULT_DATABASE) -> None:
+        """`home` is the one of the databases whose names the session knows."""
         self._database = database
         self.user = database.catalog.user(user).name
+        home = database.catalog.database(home).name
         self.pid = next(_sessions)
         self.client: str | None = None  # where it comes from, for others to see
         self._conversation = Conversation(database, self._note)
@@ -82,7 +85,12 @@ class Session:
         self.on_notice: Callable[[str], None] = lambda _: None  # what a client is told while a statement runs
         self.on_hangup: Callable[[], None] = lambda: None  # sends the client away
         self._parameters: Parameters | None = None
-        self.variables = Variables(temporary=temporary.schema_of(self.pid), defaults=database.session_defaults)
+        self.variables = Variables(
+            temporary=temporary.schema_of(self.pid),
+            defaults=database.session_defaults,
+            database=home,
+            login_database=home,
+        )
 
     @property
     def variables(self) -> Variables:
@@ -217,7 +225,8 @@ class Session:
         query, since = self._statement
         name = self.variables.get("application_name")
         active = self._work.is_active
-        return SessionFact(self.pid, self.user, name, self.client, self._started_ms, since, active, query)
+        database = self.variables.database
+        return SessionFact(self.pid, self.user, name, self.client, self._started_ms, since, active, query, database)
 
     def insert(self, name: str, rows: Any) -> int:
         """Inserts a Spark frame, an Arrow table, or rows as tuples or dictionaries; returns how many."""
@@ -241,7 +250,7 @@ class Session:
 
     def names(self) -> list[str]:
         """Names worth completing: relations and their columns."""
-        items = [each for each in self._database.catalog.objects() if each.kind is not ObjectKind.INTERNAL]
+        items = [each for each in self._catalog.at_home() if each.kind is not ObjectKind.INTERNAL]
         found = {str(each.qualified) for each in items}
         found.update(column.name for each in items for column in each.columns)
         return sorted(found)
@@ -318,7 +327,7 @@ class Session:
             case (
                 ast.CreateUser() | ast.AlterUser() | ast.Grant() | ast.Revoke() | ast.AlterOwner() | ast.CommentOn()
                 | ast.AlterDefaultPrivileges() | ast.CreateDatabase()
-                | ast.Drop(kind=ast.ObjectKind.USER | ast.ObjectKind.DATABASE)
+                | ast.Drop(kind=ast.ObjectKind.USER)
             ):  # fmt: skip
                 return Administration(self._database, self._me(), self.variables, self._work.wait).run(
                     statement, self._note
@@ -462,6 +471,11 @@ class Session:
             self.variables = self.variables.with_value(name, value)
         return answered(self._database, answer)
 
+    @property
+    def _catalog(self) -> Catalog:
+        """What exists, seen from the session's database."""
+        return self._database.catalog.seen_from(self.variables.database)
+
     def _me(self) -> User:
         return self._database.catalog.user(self.user)
 
@@ -525,7 +539,7 @@ class Session:
         return Definitions(self._database, self.variables, partial(self._work.wait, through=through), self.user)
 
     def _guard(self) -> Guard:
-        return Guard(self._database.catalog, self._me(), self.variables.search_path)
+        return Guard(self._catalog, self._me(), self.variables.search_path)
 
     def _alter(self) -> Alter:
         return Alter(Definitions(self._database, self.variables, self._work.wait, self.user))

@@ -22,7 +22,7 @@ def create_secret(definitions: Definitions, statement: ast.CreateSecret) -> str 
     """Creates a secret; a notice when it was there already."""
     _check(statement.options, must_say=True)
     name, schema = definitions.place(statement.name)
-    if definitions.database.catalog.try_find((schema, name), kinds=(ObjectKind.SECRET,)) is not None:
+    if definitions.catalog.try_find((schema, name), kinds=(ObjectKind.SECRET,)) is not None:
         if statement.if_not_exists:
             return f'secret "{name}" already exists, skipping'
         raise DuplicateObject(
@@ -42,7 +42,7 @@ def alter_secret(definitions: Definitions, statement: ast.AlterSecret) -> None:
     _check(statement.options, must_say=False)
     path = definitions.variables.search_path
     kinds = (ObjectKind.SECRET,)
-    found = definitions.database.catalog.find(statement.name.parts, search_path=path, kinds=kinds, action="ALTER")
+    found = definitions.catalog.find(statement.name.parts, search_path=path, kinds=kinds, action="ALTER")
 
     def change(catalog: Catalog) -> Catalog:
         item = catalog.get(found.id)

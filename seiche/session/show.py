@@ -44,10 +44,10 @@ def rows(tag: str, columns: Iterable[tuple[str, SqlType]], values: Rows) -> Resu
 
 
 def show_objects(database: Database, variables: Variables, statement: ast.ShowObjects) -> Result:
-    catalog = database.catalog
+    catalog = database.catalog.seen_from(variables.database)
     match statement.listing:
         case ast.Listing.SCHEMAS:
-            names = [schema.name for schema in catalog.schemas if schema.database == "dev"]
+            names = [schema.name for schema in catalog.home_schemas]
             names += SYSTEM_NAMESPACES
         case ast.Listing.DATABASES:
             names = [each.name for each in catalog.databases]
@@ -73,7 +73,7 @@ def show_objects(database: Database, variables: Variables, statement: ast.ShowOb
 def _in_schema(
     database: Database, variables: Variables, statement: ast.ShowObjects, kind: ObjectKind
 ) -> list[CatalogObject]:
-    catalog = database.catalog
+    catalog = database.catalog.seen_from(variables.database)
     if statement.listing is ast.Listing.INDEXES and statement.source is not None:
         table = catalog.find(statement.source.parts, search_path=variables.search_path)
         return [each for each in catalog.objects(kind) if table.id in each.dependencies]
@@ -81,7 +81,7 @@ def _in_schema(
         schemas: tuple[str, ...] = (catalog.schema(statement.source.name).name,)
     else:
         schemas = variables.search_path
-    return [each for each in catalog.objects(kind) if each.schema in schemas]
+    return [each for each in catalog.at_home(kind) if each.schema in schemas]
 
 
 def _jobs(database: Database) -> Result:
@@ -103,7 +103,7 @@ def _cursors(database: Database, variables: Variables, *, subscribed: bool) -> R
         for cursor in session.open_cursors():
             if (cursor.subscription is not None) is subscribed:
                 who = session.fact()
-                row = (str(pid), who.user, who.client, variables.get("database"), cursor.name)
+                row = (str(pid), who.user, who.client, who.database, cursor.name)
                 more = (cursor.subscription, cursor.state, cursor.idle_ms) if subscribed else ()
                 found.append((*row, *more))
     return rows("SHOW_COMMAND", columns, found)
@@ -111,9 +111,9 @@ def _cursors(database: Database, variables: Variables, *, subscribed: bool) -> R
 
 def describe(database: Database, variables: Variables, name: ast.ObjectName, pattern: str | None = None) -> Result:
     """A row for each column; without a pattern also the key that the relation is kept by, and its comment."""
-    catalog = database.catalog
+    catalog = database.catalog.seen_from(variables.database)
     found = catalog.try_find(name.parts, search_path=variables.search_path)
-    view = try_system_view(name.parts) if found is None else None
+    view = try_system_view(name.parts, catalog.home) if found is None else None
     if view is not None:
         listed: Rows = [(each.name, str(each.type), False, None) for each in view.columns if _like(each.name, pattern)]
         return rows("DESCRIBE", _DESCRIBED, listed)
@@ -156,7 +156,7 @@ def show_create(database: Database, variables: Variables, statement: ast.ShowCre
     kind = CATALOG_KINDS.get(statement.kind)
     if kind is None:
         raise FeatureNotSupported(f"SHOW CREATE {statement.kind.value.upper()} is not supported yet")
-    item = database.catalog.find(
+    item = database.catalog.seen_from(variables.database).find(
         statement.name.parts, search_path=variables.search_path, kinds=(kind,), action="SHOW CREATE"
     )
     columns = [("Name", VARCHAR), ("Create Sql", VARCHAR)]

@@ -20,7 +20,7 @@ from seiche.errors import (
 )
 from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.session.database import Database, schedule_of
-from seiche.session.definitions import CatalogCommand, Definitions
+from seiche.session.definitions import Definitions
 from seiche.session.names import refuse_unfinished
 from seiche.session.subscribed import RETENTION, defined, definition, duration_ms, retained_since
 from seiche.session.subscription_cursor import Pieces, SubscriptionCursor
@@ -76,7 +76,7 @@ class SubscriptionDefinitions:
             known = replace(item, properties=since, dependencies=frozenset([source.id]))
             return catalog.with_objects(known), graph, Checkpoint(), None, None
 
-        self._definitions.run(CatalogCommand(self._database, work))
+        self._definitions.run(self._definitions.command(work))
         return None
 
     def set_retention(self, name: ast.ObjectName, text: str) -> None:
@@ -95,7 +95,7 @@ class SubscriptionDefinitions:
         self._database.maintenance.note(RelationId(each) for each in found.dependencies)
 
     def _source(self, name: ast.ObjectName) -> CatalogObject:
-        found = self._database.catalog.find(name.parts, search_path=self._variables.search_path)
+        found = self._definitions.catalog.find(name.parts, search_path=self._variables.search_path)
         if found.kind is ObjectKind.INTERNAL:
             raise FeatureNotSupported(
                 "CREATE SUBSCRIPTION does not support internal table", hint="Subscribe to the materialized view."
@@ -130,7 +130,8 @@ def declared(
 
 
 def _find(database: Database, variables: Variables, name: ast.ObjectName) -> CatalogObject:
-    return database.catalog.find(name.parts, search_path=variables.search_path, kinds=(ObjectKind.SUBSCRIPTION,))
+    catalog = database.catalog.seen_from(variables.database)
+    return catalog.find(name.parts, search_path=variables.search_path, kinds=(ObjectKind.SUBSCRIPTION,))
 
 
 def _at(found: CatalogObject, since_ms: int, now_ms: int) -> tuple[Epoch, str | None]:

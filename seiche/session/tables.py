@@ -137,7 +137,7 @@ class TableDefinitions:
                 database.runtime.versions.add_relation(RelationId(each.id), each.relation)
             return changed, graph.with_job(database.table_job(table)), Checkpoint(), None, None
 
-        return CatalogCommand(database, work)
+        return self._definitions.command(work)
 
     def _check_table_expressions(self, statement: ast.CreateTable, columns: tuple[Column, ...]) -> None:
         """Defaults and generated columns must make sense before the table exists."""

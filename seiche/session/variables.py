@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from seiche.catalog.objects import DEFAULT_DATABASE
 from seiche.catalog.parallelism import read_parallelism
 from seiche.catalog.temporary import ALIAS as TEMPORARY
 from seiche.errors import InvalidParameter, UndefinedObject, nearest
@@ -22,6 +23,7 @@ _BOOLEANS = {
     **dict.fromkeys(("true", "tru", "tr", "t", "on", "yes", "ye", "y", "1"), "true"),
     **dict.fromkeys(("false", "fals", "fal", "fa", "f", "off", "of", "no", "n", "0"), "false"),
 }
+DATABASE = "database"  # set by SET alone, which looks whether it is there
 _MILLISECONDS = {"": 1, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -105,7 +107,7 @@ VARIABLES = MappingProxyType(
             Variable("bytea_output", "hex", "text form of bytea"),
             Variable("client_encoding", "UTF8", "encoding of text"),
             Variable("client_min_messages", "notice", "least level of messages sent"),
-            Variable("database", "dev", "the database of this session", read_only=True),
+            Variable(DATABASE, DEFAULT_DATABASE, "the database of this session", read_only=True),
             Variable("datestyle", "ISO, MDY", "text form of dates"),
             Variable("default_table_access_method", "heap", "how tables are kept, to clients that ask", read_only=True),
             Variable("default_transaction_isolation", "read committed", "isolation of new transactions"),
@@ -253,9 +255,13 @@ class Variables:
     values: MappingProxyType[str, str] = field(default_factory=lambda: MappingProxyType({}))
     temporary: str | None = None  # the schema of the session's temporary tables, as soon as there are any
     defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # those of ALTER SYSTEM
+    database: str = DEFAULT_DATABASE  # whose names the session knows
+    login_database: str = DEFAULT_DATABASE  # where it began
 
     def get(self, name: str) -> str:
         variable = find(name)
+        if variable.name == DATABASE:
+            return self.database
         return self.values.get(variable.name, self.default(variable))
 
     def shown(self, name: str) -> str:
@@ -265,6 +271,8 @@ class Variables:
 
     def default(self, variable: Variable) -> str:
         """What RESET gives."""
+        if variable.name == DATABASE:
+            return self.login_database
         return self.defaults.get(variable.name, variable.default)
 
     def is_on(self, name: str) -> bool:
@@ -295,11 +303,15 @@ class Variables:
 
     def reset(self) -> Variables:
         """All of them as they were when the session began."""
-        return replace(self, values=MappingProxyType({}))
+        return replace(self, values=MappingProxyType({}), database=self.login_database)
 
     def beginning_with(self, defaults: Mapping[str, str]) -> Variables:
         """The same values, over other defaults."""
         return replace(self, defaults=defaults)
+
+    def in_database(self, database: str) -> Variables:
+        """The same session elsewhere. Whether that is there is asked before."""
+        return replace(self, database=database)
 
     def with_value(self, name: str, value: str | None) -> Variables:
         """The values after SET; None returns a variable to its default."""

@@ -27,6 +27,7 @@ from seiche.plan.algebra import Keyed, Plan, Recompute, follows_clock, recompute
 from seiche.plan.fragments import Fragment, count_internal, cut, fragment_schema
 from seiche.query import relation_of
 from seiche.session.database import PLAN_VERSION, schedule_of
+from seiche.session.databases import refuse_unsubscribed
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name, reserved_name
 from seiche.session.delta_joins import serving
 from seiche.session.names import CatalogNames
@@ -56,7 +57,7 @@ class ViewDefinitions:
         self._variables = definitions.variables
 
     def create_view(self, statement: ast.CreateView, text: str) -> str | None:
-        catalog = self._database.catalog
+        catalog = self._definitions.catalog
         name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
@@ -66,7 +67,7 @@ class ViewDefinitions:
         if not is_temporary(schema) and any(is_temporary(catalog.get(each).schema) for each in names.mentioned):
             name, schema = self._definitions.place(statement.name, temporary=True)
             notice = f'view "{name}" will be a temporary view'
-        existing = self._database.catalog.try_find((schema, name))
+        existing = self._definitions.catalog.try_find((schema, name))
         shown = _named(statement.columns, bound.columns, twice=True)
         columns = tuple(Column(name_, column.type) for name_, column in zip(shown, bound.columns, strict=True))
         path = self._variables.search_path if is_temporary(schema) else self._variables.lasting_path
@@ -80,7 +81,7 @@ class ViewDefinitions:
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             return catalog.with_objects(view), graph, Checkpoint(), None, None
 
-        self._definitions.run(CatalogCommand(self._database, work))
+        self._definitions.run(self._definitions.command(work))
         return notice
 
     def _replacing(self, existing: CatalogObject, view: CatalogObject) -> CatalogObject:
@@ -120,13 +121,13 @@ class ViewDefinitions:
         plan, names, options = self._planned(statement)
         view, internal = self._view_objects(statement, text, schema, name, plan, names)
         if isinstance(statement, ast.CreateSink):
-            view = filling(view, statement, self._database.catalog, self._variables.search_path)
+            view = filling(view, statement, self._definitions.catalog, self._variables.search_path)
         rate = options.rate_limit(self._variables.get("backfill_rate_limit"))
         backfill = self._definitions.run(self.adding(view, internal, rate, options.order_of(names)))
         return backfill, None
 
     def _key_of(self, source: str) -> Sequence[str]:
-        relation = self._database.catalog.get(ObjectId(relation_of(source))).relation
+        relation = self._definitions.catalog.get(ObjectId(relation_of(source))).relation
         return relation.key if relation is not None else ()
 
     def _planned(self, statement: ast.CreateFollowing) -> tuple[Plan, CatalogNames, ViewOptions]:
@@ -136,7 +137,7 @@ class ViewDefinitions:
         if isinstance(statement, ast.CreateSink):
             of_sink, what = read_sink_options(statement.options, into_table=statement.into is not None), "sink"
         options = read_options(statement.options if of_sink is None else of_sink.rest)
-        catalog = self._database.catalog
+        catalog = self._definitions.catalog
         names = CatalogNames(catalog, self._variables.search_path, self._database.jobs.progress)
         timezone = self._variables.get("timezone")
         bound = bind_query(statement.query.tree, names, Settings(timezone=timezone, now_ms=None, strict=False))
@@ -165,6 +166,7 @@ class ViewDefinitions:
             of_sink.check(fragment_schema(plan))
         self._check_schedules(what, name, options, plan, names)
         options.order_of(names)
+        refuse_unsubscribed(catalog, catalog.home, f'{what} "{name}"', names.mentioned)
         return plan, names, options
 
     def backfill_kind(self, job: ViewJob, schedule: bool) -> BackfillKind:
@@ -185,13 +187,13 @@ class ViewDefinitions:
         versions = self._database.runtime.versions
         steps = stages(job.fragments, lambda relation: versions.committed(relation).rows_estimate, order)
         driven = dict.fromkeys(relation for stage in steps for relation in stage.driven)
-        names = [str(self._database.catalog.get(each).qualified) for each in driven]
+        names = [str(self._definitions.catalog.get(each).qualified) for each in driven]
         return f"Backfill: {kind.value}" + (f", {' then '.join(names)} in steps" if names else ", in one step")
 
     def _check_schedules(self, what: str, name: str, options: ViewOptions, plan: Plan, names: CatalogNames) -> None:
         """Views with a schedule keep no change log that others could follow, and need one of every input."""
         for each in sorted(names.mentioned):
-            item = self._database.catalog.get(each)
+            item = self._definitions.catalog.get(each)
             if item.kind is ObjectKind.MATERIALIZED_VIEW and schedule_of(item) is not None:
                 raise FeatureNotSupported(
                     f'{what} "{name}" cannot read {item}',
@@ -208,7 +210,7 @@ class ViewDefinitions:
                 hint="Leave out the schedule, or the clock.",
             )
         for each in sorted(names.mentioned):
-            item = self._database.catalog.get(each)
+            item = self._definitions.catalog.get(each)
             if item.kind is ObjectKind.SOURCE:
                 raise FeatureNotSupported(
                     f'materialized view "{name}" has a schedule and cannot read {item}',
@@ -251,7 +253,7 @@ class ViewDefinitions:
         }
         held = frozenset[ObjectId]()
         if self._variables.is_on("streaming_enable_delta_join"):
-            held = serving(plan, self._database.catalog)
+            held = serving(plan, self._definitions.catalog)
         view = CatalogObject(
             ObjectId(view_id),
             kind,
@@ -259,6 +261,7 @@ class ViewDefinitions:
             text,
             columns=shape.visible,
             relation=shape,
+            database=self._variables.database,
             schema=schema,
             owner=self._definitions.user,
             status=ObjectStatus.CREATING,
@@ -274,6 +277,7 @@ class ViewDefinitions:
                 "",
                 columns=each.schema.columns,
                 relation=each.schema,
+                database=view.database,
                 schema=schema,
                 owner=self._definitions.user,
                 parent=view.id,
@@ -297,6 +301,7 @@ class ViewDefinitions:
             for each in view.dependencies:
                 if each not in catalog.by_id:
                     raise UndefinedObject(f'a relation that "{view.name}" reads was dropped meanwhile')
+            refuse_unsubscribed(catalog, view.database, str(view), view.dependencies)
             changed = catalog.with_objects(view, *internal)
             job = database.view_job(view, changed)
             for fragment in job.fragments:
@@ -318,7 +323,7 @@ class ViewDefinitions:
 
             return changed, graph, extra, job, publish
 
-        return CatalogCommand(database, work)
+        return self._definitions.command(work)
 
 
 def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...], *, twice: bool = False) -> tuple[str, ...]:

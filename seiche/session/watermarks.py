@@ -97,6 +97,7 @@ def kept_in(table: CatalogObject, number: int) -> CatalogObject:
         "",
         columns=schema.columns,
         relation=schema,
+        database=table.database,
         schema=table.schema,
         owner=table.owner,
         parent=table.id,

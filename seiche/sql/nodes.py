@@ -35,8 +35,8 @@ class Settings:
 
     `now_ms` is the statement's time; None keeps `seiche_now()` in the query, for a view that is evaluated later.
     `strict` raises at run time where PostgreSQL raises; otherwise such an expression is NULL. `parameters` are those
-    of the statement, None where it may have none. `user` asks, and `schema` is the first one of the search path that
-    exists. `past` lets relations be read as of an earlier time.
+    of the statement, None where it may have none. `user` asks in `database`, and `schema` is the first one of the
+    search path that exists. `past` lets relations be read as of an earlier time.
     """
 
     timezone: str = "UTC"
@@ -44,6 +44,7 @@ class Settings:
     strict: bool = True
     parameters: Parameters | None = _field(default=None, compare=False)
     user: str = "root"
+    database: str = "dev"
     schema: str | None = "public"
     past: bool = False
 

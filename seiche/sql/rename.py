@@ -79,9 +79,17 @@ def with_relations_placed(definition: str, references: Iterable[tuple[exp.Table,
         index = _index_of(table, by_start, definition)
         edits[tokens[_first_part(tokens, index)].start] = (
             tokens[index].end,
-            f"{spelled(schema)}.{spelled(table.name)}",
+            ".".join(spelled(part) for part in (table.catalog, schema, table.name) if part),
         )
     return _edited(definition, edits)
+
+
+def with_database_named(definition: str, references: Iterable[exp.Table], new_name: str) -> str:
+    """The definition with these tables of its queries, each with its database before it, found in another."""
+    tokens = tokenize(definition)
+    by_start = {token.start: index for index, token in enumerate(tokens)}
+    firsts = [tokens[_first_part(tokens, _index_of(table, by_start, definition))] for table in references]
+    return _edited(definition, {token.start: (token.end, spelled(new_name)) for token in firsts})
 
 
 def with_relation_named(definition: str, references: Iterable[exp.Table], new_name: str) -> str:

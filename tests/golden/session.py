@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from seiche.catalog.objects import Database as DatabaseEntry
+from seiche.catalog.objects import Schema
 from seiche.clock import SimulatedClock
 from seiche.config import Config
+from seiche.model import ObjectId
 from seiche.session.database import Database
 from seiche.session.run import Session
 from seiche.storage.versions import Versions
@@ -19,6 +22,7 @@ def harbour_session() -> Session:
     harbour.add_materialized_view("heavy", "SELECT id, name, tons FROM ships WHERE tons > 1000")
     harbour.add_view("calls", "SELECT s.name, a.at, a.tons FROM ships s JOIN arrivals a ON a.ship = s.id")
     harbour.add_materialized_view("busiest", "SELECT name, count(*) AS visits FROM calls GROUP BY name")
+    catalog = harbour.catalog.with_database(DatabaseEntry(ObjectId(990), "office"))
     absent: Any = None  # nothing that a failing statement reaches
     runtime = Runtime(NoSpark(), Versions(), absent, absent, Limits(1000, 1_000_000))
     database = Database(
@@ -32,6 +36,6 @@ def harbour_session() -> Session:
         trash=absent,
         maintenance=absent,
         coordinator=absent,
-        catalog=harbour.catalog,
+        catalog=catalog.with_schema(Schema(ObjectId(991), "office", "public")),
     )
     return Session(database)

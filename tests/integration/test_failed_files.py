@@ -73,7 +73,7 @@ def test_a_view_that_an_epoch_has_taken_up_when_its_time_is_over_leaves_nothing(
             assert event.wait(60)
             return catalog, graph, Checkpoint(), None, None
 
-        return CatalogCommand(db.database, work)
+        return CatalogCommand(db.database, "dev", work)
 
     def wait_until(holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 60

@@ -241,11 +241,22 @@ def test_what_was_acknowledged_is_there_after_a_kill_and_a_restart(server: Harbo
     with server.connect() as connection:
         connection.execute("CREATE TABLE beacons (id int PRIMARY KEY)")
         connection.execute("INSERT INTO beacons VALUES (1)")
+        connection.execute("CREATE DATABASE piers")
+    with server.connect(dbname="piers") as elsewhere:
+        elsewhere.execute("CREATE TABLE beacons (id int PRIMARY KEY)")
+        elsewhere.execute("CREATE MATERIALIZED VIEW lit AS SELECT count(*) AS n FROM beacons")
+        elsewhere.execute("INSERT INTO beacons VALUES (2), (3)")
     server.kill()
     assert main(["status", "--data-dir", str(server.folder)]) == 1
     server.start()
     with server.connect() as connection:
         assert connection.execute("SELECT * FROM beacons").fetchall() == [(1,)]
+        with server.connect(dbname="piers") as elsewhere:
+            elsewhere.execute("INSERT INTO beacons VALUES (4)")
+            assert elsewhere.execute("SELECT b.id, n FROM dev.public.beacons b, lit").fetchall() == [(1, 3)]
+        connection.execute("DROP DATABASE piers")
+    with pytest.raises(psycopg.OperationalError, match='database "piers" does not exist'):
+        server.connect(dbname="piers")
     assert server.stop() == 0
     assert not (server.folder / "server.json").exists()
     server.start()

@@ -122,10 +122,15 @@ def test_the_server_answers_as_the_file_says(file: Path, wire: WireTarget) -> No
 
 DEFINING = [path for path in FILES if re.search(r"^(CREATE|DROP)\b", path.read_text(), re.MULTILINE | re.IGNORECASE)]
 
-# They name the schema `public`, or look at all that there is.
+# They name the schema `public`, look at all that there is, or go to other databases.
 ALONE = {
     FOLDER / name
-    for name in ("ddl/schemas_and_rename.slt", "session/temporary_tables.slt", "show/show_and_describe.slt")
+    for name in (
+        "ddl/databases.slt",
+        "ddl/schemas_and_rename.slt",
+        "session/temporary_tables.slt",
+        "show/show_and_describe.slt",
+    )
 }
 IN_ANY_SCHEMA = [path for path in DEFINING if path not in ALONE]
 

@@ -48,7 +48,9 @@ def run(arguments: argparse.Namespace, config: Config, connect: Connect, out: Te
     reports = []
     with _target(arguments, config, connect) as (target, execute):
         labels = frozenset(arguments.label)
-        options = Options(labels, arguments.allow_system, arguments.keep_going, execute=execute)
+        options = Options(
+            labels, arguments.allow_system, arguments.keep_going, execute=execute, database=arguments.dbname
+        )
         for file in files:
             report = run_file(file, target, options)
             reports.append(report)

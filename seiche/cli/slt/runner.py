@@ -65,6 +65,7 @@ class Options:
     sleep: Callable[[float], None] = time.sleep
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     execute: Execute = plainly
+    database: str = "dev"  # that conversations begin in
 
 
 def run_file(path: Path, target: Target, options: Options) -> FileReport:
@@ -192,7 +193,11 @@ class _Run:
     def _own_variables(self) -> dict[str, str]:
         if self._folder is None:
             self._folder = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="seiche-slt-"))
-        return {"__TEST_DIR__": self._folder, "__NOW__": str(time.time_ns())}
+        return {
+            "__TEST_DIR__": self._folder,
+            "__NOW__": str(time.time_ns()),
+            "__DATABASE__": self._options.database,
+        }
 
     def _system(self, record: records.System) -> Mismatch | None:
         if not self._options.allow_system:

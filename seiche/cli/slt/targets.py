@@ -5,14 +5,14 @@ Two kinds: an engine in this process (here), and a server behind PostgreSQL's wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.cli.display import StatementResult
 from seiche.cli.slt.answers import Answered, Refused
-from seiche.errors import InvariantError, SeicheError
+from seiche.errors import InvariantError, SeicheError, SurroundingsError
 from seiche.sql.text import format_value
 
 SEICHE_LABEL = "seiche"
@@ -73,6 +73,18 @@ def drops(kind: str, names: Sequence[str]) -> list[str]:
     return [f"{', '.join(names)} CASCADE"] if names else []
 
 
+def drop_all(things: Iterable[Thing], run: Callable[[str], Refused | None]) -> None:
+    """Drops what is there of them. What something in another database still reads is dropped after that."""
+    waiting = [f"DROP {kind} IF EXISTS {words}" for kind, names in by_kind(things) for words in drops(kind, names)]
+    while waiting:
+        tried, refusals = waiting, [(statement, run(statement)) for statement in waiting]
+        waiting = [statement for statement, refused in refusals if refused is not None]
+        if len(waiting) == len(tried):
+            refused = refusals[0][1]
+            assert refused is not None
+            raise SurroundingsError(f"what a file left behind stays: {refused.message}", detail=waiting[0])
+
+
 def quoted(*parts: str) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
@@ -99,20 +111,21 @@ class EngineTarget:
         catalog = self._engine.database.catalog
         found = {
             Thing("AGGREGATE" if item.properties.get("aggregate") else item.kind.sql, _named(item))
-            for item in catalog.objects()
+            for item in catalog.at_home()
             if item.kind is not ObjectKind.INTERNAL
         }
-        found |= {Thing("SCHEMA", quoted(schema.name)) for schema in catalog.schemas}
+        found |= {Thing("SCHEMA", quoted(schema.name)) for schema in catalog.home_schemas}
         found |= {Thing("DATABASE", quoted(each.name)) for each in catalog.databases}
         return frozenset(found | {Thing("USER", quoted(user.name)) for user in catalog.users})
 
     def drop(self, things: Iterable[Thing]) -> None:
-        session = self._engine.session()
-        for kind, names in by_kind(things):
-            there = {thing.name for thing in self.inventory() if thing.kind == kind}
-            left = [name for name in names if name in there]  # some went with what was dropped before
-            for words in drops(kind, left):
-                session.execute(f"DROP {kind} {words}")
+        connection = self.connect()
+
+        def run(statement: str) -> Refused | None:
+            outcome = connection.run(statement)
+            return outcome if isinstance(outcome, Refused) else None
+
+        drop_all(things, run)
 
 
 def _named(item: CatalogObject) -> str:

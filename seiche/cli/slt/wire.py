@@ -13,7 +13,7 @@ import psycopg
 from psycopg import pq
 
 from seiche.cli.slt.answers import Answered, Refused
-from seiche.cli.slt.targets import SEICHE_LABEL, Thing, by_kind, drops, quoted
+from seiche.cli.slt.targets import SEICHE_LABEL, Thing, drop_all, quoted
 from seiche.errors import SurroundingsError
 
 _CONNECT_TIMEOUT_S = 10
@@ -71,9 +71,11 @@ class WireTarget:
         return frozenset(found | {Thing("USER", quoted(str(row[0]))) for row in self._expect(_USERS)})
 
     def drop(self, things: Iterable[Thing]) -> None:
-        for kind, names in by_kind(things):
-            for words in drops(kind, names):
-                self._expect(f"DROP {kind} IF EXISTS {words}")
+        def run(statement: str) -> Refused | None:
+            outcome = self._own.run(statement)
+            return outcome if isinstance(outcome, Refused) else None
+
+        drop_all(things, run)
 
     def close(self) -> None:
         self._own.close()

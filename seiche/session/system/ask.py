@@ -44,7 +44,7 @@ class Asker:
 
         `values` are those of the query's parameters by number, as text.
         """
-        catalog = self._database.catalog
+        catalog = self._database.catalog.seen_from(variables.database)
         if not is_system_query(tree, catalog, variables.search_path):
             return None
         asking = Asking(

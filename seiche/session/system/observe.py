@@ -26,7 +26,7 @@ _REFRESHES_SHOWN = 10_000
 def observe(database: Database, variables: Variables) -> Facts:
     """The database as it is now, with one session's variables."""
     return Facts(
-        database.catalog,
+        database.catalog.seen_from(variables.database),
         settings={each.name: str(getattr(database.config, each.name)) for each in SYSTEM_PARAMETERS},
         events=_Later(lambda: database.store.events(_EVENTS_SHOWN)),
         sizes=_Measured(database, _bytes),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from seiche.catalog.access import Target, may, may_grant
 from seiche.catalog.objects import ObjectKind, Privilege, User
-from seiche.errors import InvalidParameter, UndefinedObject
+from seiche.errors import InvalidParameter
 from seiche.session.system.functions import BOOL, TEXT, function
 from seiche.session.system.state import Asking
 from seiche.sql.parse import parse_name
@@ -51,9 +51,7 @@ def _on_schema(asking: Asking, user: User, schema: str, words: str) -> bool | No
 
 def _on_database(asking: Asking, user: User, database: str, words: str) -> bool | None:
     found = asking.database_named(database)
-    if found is None:
-        raise UndefinedObject(f'database "{database}" does not exist')
-    return _allowed(asking, user, words, found)
+    return _allowed(asking, user, words, found if found is not None else asking.catalog.database(database))
 
 
 def _on_function(asking: Asking, user: User, name: str, words: str) -> bool | None:

@@ -137,7 +137,7 @@ def is_system_query(tree: exp.Expr, catalog: Catalog, search_path: Sequence[str]
 
 
 def _is_system(parts: tuple[str, ...], catalog: Catalog, search_path: Sequence[str]) -> bool:
-    view = try_system_view(parts)
+    view = try_system_view(parts, catalog.home)
     if view is None:
         return False
     own = len(parts) == 1 and view.schema != "pg_catalog"
@@ -222,7 +222,7 @@ class _Rewriting:
         parts = _parts(table)
         if len(parts) == 1 and parts[0] in self._ctes:
             return
-        view = try_system_view(parts)
+        view = try_system_view(parts[-2:])  # of the session's database, or the query would not have come here
         if view is None:
             raise NotForUs
         name = f"{view.schema}.{view.name}"

@@ -13,6 +13,7 @@ from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
 from seiche.catalog.system_views import SYSTEM_VIEWS
 from seiche.catalog.temporary import is_temporary
 from seiche.errors import InvalidText, SeicheError, UndefinedObject, UndefinedSchema, UndefinedTable
+from seiche.model import ObjectId
 
 _NAMED_SCHEMAS = {oid: name for name, oid in SYSTEM_NAMESPACES.items()}
 _SYSTEM_OIDS = {view.oid: view for view in SYSTEM_VIEWS.values()}
@@ -47,13 +48,16 @@ class Asking:
     # --- oids to things ------------------------------------------------------------------------------
 
     def object_at(self, oid: int) -> CatalogObject | None:
-        id_ = oids.id_of(oid)
-        return self.catalog.by_id.get(id_) if id_ is not None else None  # type: ignore[call-overload]
+        return self._at_home(oids.id_of(oid))
 
     def keyed_table_at(self, oid: int) -> CatalogObject | None:
         """The table whose primary key's index or constraint this is."""
-        id_ = oids.keyed_table(oid)
-        return self.catalog.by_id.get(id_) if id_ is not None else None  # type: ignore[call-overload]
+        return self._at_home(oids.keyed_table(oid))
+
+    def _at_home(self, id: int | None) -> CatalogObject | None:
+        """As in PostgreSQL, what is in another database has no number in this one."""
+        found = self.catalog.by_id.get(ObjectId(id)) if id is not None else None
+        return found if found is not None and found.database == self.catalog.home else None
 
     def relation_name(self, oid: int) -> tuple[str, str] | None:
         """Schema and name of whatever `pg_class` has under this oid."""
@@ -83,7 +87,7 @@ class Asking:
     def schema_at(self, oid: int) -> str | None:
         if oid in _NAMED_SCHEMAS:
             return _NAMED_SCHEMAS[oid]
-        return next((it.name for it in self.catalog.schemas if oids.oid_of(it.id) == oid), None)
+        return next((it.name for it in self.catalog.home_schemas if oids.oid_of(it.id) == oid), None)
 
     def user_at(self, oid: int) -> User | None:
         return next((it for it in self.catalog.users if oids.user_oid(it.id) == oid), None)
@@ -120,7 +124,7 @@ class Asking:
 
     def schema_named(self, text: str) -> Schema | None:
         if text.isdecimal():
-            return next((it for it in self.catalog.schemas if oids.oid_of(it.id) == int(text)), None)
+            return next((it for it in self.catalog.home_schemas if oids.oid_of(it.id) == int(text)), None)
         return self.catalog.try_schema(split_name(text)[-1])
 
     def schema_oid(self, text: str) -> int | None:

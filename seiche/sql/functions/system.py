@@ -40,7 +40,7 @@ def _version(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 @function("current_database", "current_catalog")
 def _current_database(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return text("dev")
+    return text(settings.database)
 
 
 @function("current_schema")

@@ -14,6 +14,7 @@ from seiche.errors import (
     FeatureNotSupported,
     InvalidDefinition,
     InvariantError,
+    UndefinedDatabase,
     UndefinedFunction,
     UndefinedObject,
     UndefinedSchema,
@@ -97,10 +98,28 @@ def test_an_unknown_schema_in_a_name_is_told_apart_from_an_unknown_relation(harb
 
 
 def test_another_database_and_a_name_of_too_many_parts_are_refused(harbour: Catalog) -> None:
-    with pytest.raises(FeatureNotSupported, match='cross-database references are not implemented: "deb.public.ships"'):
-        harbour.find(("deb", "public", "ships"))
+    with pytest.raises(UndefinedDatabase, match='database "deb" does not exist'):
+        harbour.find(("deb", "public", "ships"), anywhere=True)
+    abroad = harbour.seen_from("office").with_database(Database(ObjectId(200), "office"))
+    with pytest.raises(FeatureNotSupported, match='cross-database references are not implemented: "dev.public.ships"'):
+        abroad.find(("dev", "public", "ships"))
+    assert abroad.find(("dev", "public", "ships"), anywhere=True).id == SHIPS
     with pytest.raises(UndefinedTable, match="at most three parts"):
         harbour.find(("a", "b", "c", "d"))
+
+
+def test_names_are_those_of_the_database_that_the_catalog_is_seen_from(harbour: Catalog) -> None:
+    office = Database(ObjectId(200), "office")
+    both = harbour.with_database(office).with_schema(Schema(ObjectId(201), "office", "public"))
+    both = both.with_objects(replace(made(202, ObjectKind.TABLE, "ships"), database="office"))
+    there = both.seen_from("office")
+    assert (both.find(("ships",)).id, there.find(("ships",)).id) == (SHIPS, 202)
+    assert there.find(("office", "public", "ships")).id == there.find(("public", "ships")).id == 202
+    assert there.try_find(("arrivals",)) is None
+    assert (there.schema("public").id, there.schema("public", database="dev").id) == (201, 2)
+    assert [item.id for item in there.at_home()] == [202] and len(there.objects()) == 7
+    assert there == both and there.seen_from("dev") is both and both.seen_from("office") is there
+    assert there.without([202]).home == "office"
 
 
 def test_the_wrong_kind_says_which_statement_to_use(harbour: Catalog) -> None:

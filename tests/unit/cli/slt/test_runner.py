@@ -141,6 +141,8 @@ def test_named_connections_are_conversations_of_their_own(tmp_path: Path, target
 def test_variables_are_replaced_only_after_they_were_turned_on(tmp_path: Path, target: SqliteTarget) -> None:
     text = "query T\nSELECT '$ship'\n----\n$ship\n\ncontrol substitution on\n\nquery T\nSELECT '$ship'\n----\nAurora\n"
     assert run(tmp_path, target, text, environment={"ship": "Aurora"}).ok
+    text = "control substitution on\nquery T\nSELECT '$__DATABASE__'\n----\nquay\n"
+    assert run(tmp_path, target, text, database="quay").ok
     report = run(tmp_path, target, "control substitution on\nquery T\nSELECT '$tide'\n----\nlow\n", environment={})
     assert 'variable "tide" has no value' in report_text(report)
 
