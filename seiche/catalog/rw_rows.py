@@ -8,6 +8,7 @@ from typing import Any
 
 from seiche.catalog import oids
 from seiche.catalog.access import access_list
+from seiche.catalog.catalog import Catalog
 from seiche.catalog.checkpoint import RECOVERED
 from seiche.catalog.facts import Facts, moment
 from seiche.catalog.objects import (
@@ -32,7 +33,7 @@ _RELATIONS = tuple(kind for kind in ObjectKind if kind.namespace == "relation")
 def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, dict[str, Any]]]:
     """Objects with the columns that views of objects share."""
     catalog = facts.catalog
-    schemas = {(it.database, it.name): it.id for it in catalog.schemas}
+    schemas = _schema_ids(catalog)
     users = oids.user_oids(catalog)
     for it in catalog.at_home(*kinds):
         yield (
@@ -40,7 +41,7 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
             {
                 "id": it.id,
                 "name": it.name,
-                "schema_id": schemas[it.database, it.schema],
+                "schema_id": schemas[it.schema],
                 "owner": users[it.owner],
                 "definition": facts.shown(it),
                 "acl": access_list(catalog, it.id, it.owner) or [],
@@ -50,6 +51,11 @@ def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, di
                 "created_at_cluster_version": it.properties.get(MADE_BY),
             },
         )
+
+
+def _schema_ids(catalog: Catalog) -> dict[str, int]:
+    """Those of `pg_namespace`, so that its rows can be joined."""
+    return {it.name: oids.oid_of(it.id) for it in catalog.home_schemas}
 
 
 def _append_only(it: CatalogObject) -> bool:
@@ -214,7 +220,7 @@ def schemas(facts: Facts) -> Iterator[Row]:
     users = oids.user_oids(facts.catalog)
     for it in facts.catalog.home_schemas:
         acl = access_list(facts.catalog, it.id, it.owner) or []
-        yield {"id": it.id, "name": it.name, "owner": users[it.owner], "acl": acl}
+        yield {"id": oids.oid_of(it.id), "name": it.name, "owner": users[it.owner], "acl": acl}
 
 
 def databases(facts: Facts) -> Iterator[Row]:
@@ -232,7 +238,7 @@ def description(facts: Facts) -> Iterator[Row]:
         names = [column.name for column in item.columns] if item is not None else []
         if comment.column is None or comment.column in names:
             yield {
-                "objoid": comment.target,
+                "objoid": comment.target if item is not None else oids.oid_of(comment.target),
                 "classoid": oids.PG_CLASS_OID if item is not None else oids.PG_NAMESPACE_OID,
                 "objsubid": names.index(comment.column) + 1 if comment.column is not None else 0,
                 "description": comment.text,
@@ -328,14 +334,14 @@ def fragments(facts: Facts) -> Iterator[Row]:
 
 def fragment_definitions(facts: Facts) -> Iterator[Row]:
     """Which statement made a fragment."""
-    schemas = {(it.database, it.name): it.id for it in facts.catalog.schemas}
+    schemas = _schema_ids(facts.catalog)
     for row in fragments(facts):
         job = facts.catalog.get(row["table_id"])
         kind = "mv" if job.kind is ObjectKind.MATERIALIZED_VIEW else job.kind.value
         yield {
             "fragment_id": row["fragment_id"],
             "job_id": job.id,
-            "schema_id": schemas[job.database, job.schema],
+            "schema_id": schemas[job.schema],
             "ddl_type": kind,
             "name": job.name,
         }

@@ -8,7 +8,7 @@ import pytest
 
 from seiche.catalog.checkpoint import RECOVERED, Event
 from seiche.catalog.facts import BackfillFact, Facts, Refreshed
-from seiche.catalog.oids import user_oid
+from seiche.catalog.oids import oid_of, user_oid
 from seiche.catalog.system_views import SYSTEM_VIEWS, system_view
 from seiche.errors import UndefinedTable
 from tests.unit.catalog.contract import ARRIVALS, BUSY, SHIPS, STATE, harbour
@@ -54,7 +54,7 @@ def test_tables_and_views_are_listed_with_their_ids_and_definitions() -> None:
         (ARRIVALS, "arrivals", False),
     ]
     (busy,) = shown("rw_materialized_views")
-    assert (busy["id"], busy["status"], busy["schema_id"], busy["owner"]) == (BUSY, "Creating", 2, user_oid(3))
+    assert (busy["id"], busy["status"], busy["schema_id"], busy["owner"]) == (BUSY, "Creating", oid_of(2), user_oid(3))
     assert busy["initialized_at"] == datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=UTC)
 
 
@@ -99,7 +99,7 @@ def test_dependencies_parameters_users_schemas_and_events_are_listed() -> None:
     assert [row["name"] for row in shown("rw_system_parameters")] == ["barrier_interval_ms", "checkpoint_frequency"]
     users = [(row["name"], row["is_super"]) for row in shown("rw_users")]
     assert users == [("root", True), ("postgres", True), ("rwadmin", True)]
-    assert shown("rw_schemas") == [{"id": 2, "name": "public", "owner": user_oid(3), "acl": []}]
+    assert shown("rw_schemas") == [{"id": oid_of(2), "name": "public", "owner": user_oid(3), "acl": []}]
     (event,) = shown("rw_event_logs")
     assert event["timestamp"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     assert (event["event_type"], event["info"]) == ("GLOBAL_RECOVERY_SUCCESS", '{"epoch":5}')
