@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from seiche.session.analyzing import ANALYZED
 from seiche.session.cursors import Cursors
 from seiche.session.dml import Dml
 from seiche.session.result import Result
@@ -43,6 +44,8 @@ def describe(
             bound(query)
         case ast.FetchCursor(name):
             columns = cursors.reader(name).columns
+        case ast.ExplainJob():
+            columns = ANALYZED
         case ast.CancelJobs():
             columns = (OutputColumn("Id", "Id", VARCHAR),)
         case (

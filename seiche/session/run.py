@@ -27,6 +27,7 @@ from seiche.query import open_scope, render, typed
 from seiche.session import show
 from seiche.session.administration import Administration
 from seiche.session.alter import Alter
+from seiche.session.analyzing import analyzed
 from seiche.session.columns import ColumnChanges
 from seiche.session.conversation import Conversation
 from seiche.session.copying import CopiedRows
@@ -438,6 +439,8 @@ class Session:
                 return show.show_create(self._database, self.variables, statement)
             case ast.Describe():
                 return show.describe(self._database, self.variables, statement.name)
+            case ast.ExplainJob():
+                return analyzed(statement, self._database, self.variables, self._work)
             case ast.Explain():
                 return explained(statement, self._definitions, self._reading(), self._database.catalog)
             case _:

@@ -26,6 +26,7 @@ from seiche.sql.statements import (
     Execute,
     Explain,
     ExplainFormat,
+    ExplainJob,
     Flush,
     ObjectName,
     ParsedStatement,
@@ -99,6 +100,9 @@ def _read(text: str, tokens: Sequence[Token], following: Token | None, read: Cal
 _EXPLAIN_FLAGS = frozenset(
     {"verbose", "trace", "analyze", "logical", "physical", "distsql", "backfill", "costs", "timing", "summary"}
 )
+_EXPLAIN_VALUES = frozenset({"format", "type", "duration_secs"})
+_ANALYZED_SECONDS = 10
+_JOBS = ("table", "source", "sink", "index")
 _NOT_OFFERED: dict[str, str | None] = {
     "merge": "Use INSERT: a repeated primary key overwrites the row.",
     "vacuum": None,
@@ -131,16 +135,20 @@ def _statement(cursor: Cursor) -> Statement:
     raise cursor.error(hint=nearest(verb, (*_QUERIES, *_VERBS)) if verb else None)
 
 
-def _explain(cursor: Cursor) -> Explain:
+def _explain(cursor: Cursor) -> Explain | ExplainJob:
     flags: set[str] = set()
+    seconds = _ANALYZED_SECONDS
     format_ = ExplainFormat.TEXT
     while cursor.word() in ("analyze", "verbose"):
         flags.add(cursor.word())
         cursor.index += 1
-    if cursor.sees_symbol(TokenType.L_PAREN) and cursor.word(1) in _EXPLAIN_FLAGS | {"format", "type"}:
+    if cursor.sees_symbol(TokenType.L_PAREN) and cursor.word(1) in _EXPLAIN_FLAGS | _EXPLAIN_VALUES:
 
         def option() -> None:
-            nonlocal format_
+            nonlocal format_, seconds
+            if cursor.accept("duration_secs"):
+                seconds = cursor.integer()
+                return
             if cursor.accept("format"):
                 spelled = cursor.word()
                 if spelled not in [member.value for member in ExplainFormat]:
@@ -167,6 +175,8 @@ def _explain(cursor: Cursor) -> Explain:
                 flags.add(word)
 
         cursor.in_parentheses(option)
+    if "analyze" in flags and (cursor.word() in _JOBS or cursor.sees("materialized", "view")):
+        return ExplainJob(cursor.kind(), cursor.object_name(), seconds)
     start = cursor.index
     statement = _statement(cursor)
     source = source_of(cursor.text, cursor.tokens[start : cursor.index])

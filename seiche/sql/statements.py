@@ -871,6 +871,15 @@ class Explain:
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainJob:
+    """EXPLAIN ANALYZE of what is kept up to date: what it does in some seconds."""
+
+    kind: ObjectKind
+    name: ObjectName
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class CancelJobs:
     ids: tuple[int, ...]
 
@@ -939,6 +948,7 @@ Statement = (
     | ShowCreate
     | Describe
     | Explain
+    | ExplainJob
     | CancelJobs
 )
 

@@ -129,6 +129,7 @@ ALONE = {
         "ddl/databases.slt",
         "ddl/schemas_and_rename.slt",
         "session/temporary_tables.slt",
+        "show/analyze.slt",
         "show/show_and_describe.slt",
     )
 }

@@ -45,6 +45,7 @@ from seiche.sql.statements import (
     Drop,
     Explain,
     ExplainFormat,
+    ExplainJob,
     Flush,
     Grant,
     GrantTarget,
@@ -323,6 +324,12 @@ SESSION: dict[str, Statement] = {
     "EXPLAIN SELECT 1": Explain(Select(parse_query("SELECT 1")), "SELECT 1"),
     "EXPLAIN (SELECT 1)": Explain(Select(parse_query("(SELECT 1)")), "(SELECT 1)"),
     "EXPLAIN ANALYZE FLUSH": Explain(Flush(), "FLUSH", analyze=True),
+    "EXPLAIN ANALYZE MATERIALIZED VIEW calls": ExplainJob(
+        ObjectKind.MATERIALIZED_VIEW, ObjectName(("calls",)), seconds=10
+    ),
+    "EXPLAIN ANALYZE (DURATION_SECS 3) TABLE harbour.ships": ExplainJob(
+        ObjectKind.TABLE, ObjectName(("harbour", "ships")), seconds=3
+    ),
     "EXPLAIN (VERBOSE, ANALYZE false, FORMAT JSON) CREATE VIEW v AS SELECT 1": Explain(
         CreateView(name("v"), (), parse_query("SELECT 1")),
         "CREATE VIEW v AS SELECT 1",
