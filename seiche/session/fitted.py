@@ -50,7 +50,7 @@ def fitted(runtime: Runtime, bound: BoundQuery, shape: RelationSchema, given: Da
         frame = typed(scope.sql(render(bound.ast, lambda _: view)), bound)
     frame = frame.toDF(*(column.name for column in bound.columns))
     for column in shape.visible:
-        if not column.nullable or column.name in shape.key:
+        if not column.nullable:
             frame = frame.filter(f"`{column.name}` IS NOT NULL")
     return frame
 

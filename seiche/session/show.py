@@ -143,7 +143,7 @@ def _notes(in_key: bool, nullable: bool, default: str | None, generated: str | N
     notes = []
     if in_key:
         notes.append("primary key")
-    if not nullable and not in_key:
+    if not nullable:
         notes.append("not null")
     if default is not None:
         notes.append(f"default {default}")

@@ -57,10 +57,10 @@ def options_text(options: Mapping[str, str]) -> str:
 
 def _column(column: Column, key: tuple[str, ...]) -> str:
     parts = [quote_name(column.name), _type(column.type)]
+    if not column.nullable:
+        parts.append("NOT NULL")
     if key == (column.name,):
         parts.append("PRIMARY KEY")
-    elif not column.nullable and column.name not in key:
-        parts.append("NOT NULL")
     if column.default is not None:
         parts.append(f"DEFAULT {column.default}")
     if column.generated is not None:

@@ -166,7 +166,7 @@ def _table_shape(statement: ast.CreateTable) -> tuple[tuple[Column, ...], Relati
             Column(
                 column.name,
                 column.type,
-                nullable=column.nullable and column.name not in statement.primary_key,
+                nullable=column.nullable,
                 default=column.default.text if column.default is not None else None,
                 generated=column.generated.text if column.generated is not None else None,
             )

@@ -33,6 +33,7 @@ from seiche.session.database import Database
 from seiche.session.variables import Variables
 from seiche.sql.bind import BoundQuery
 from seiche.storage.changes import Changes, consolidate, local_frame, vnode_sql
+from seiche.storage.relation import with_keys
 from seiche.storage.versions import RelationVersion
 from seiche.stream.runtime import shape
 from seiche.stream.table import ApplyChanges, InsertRows, Payload, TableJob, Written
@@ -95,7 +96,7 @@ class Transaction:
         names = [*writes.schema.names, VNODE]
         own = runtime.reader.local(_stamped(writes.changes), writes.schema)
         keys = F.broadcast(own.select(*writes.schema.key).distinct())
-        others = rows.select(*names).join(keys, on=list(writes.schema.key), how="left_anti").select(*names)
+        others = with_keys(rows.select(*names), keys, writes.schema, "left_anti")
         return others.unionByName(own.filter(f"`{OP}` = 1").select(*names))
 
     def _version(self, relation: RelationId) -> RelationVersion:
@@ -180,7 +181,7 @@ class Transaction:
         key = list(schema.key)
         keys = local_frame(self.database.runtime.spark, wanted.select(key))
         names = [*schema.names, VNODE]
-        found = rows.select(*names).join(F.broadcast(keys), on=key, how="left_semi").select(*names).toArrow()
+        found = with_keys(rows.select(*names), F.broadcast(keys), schema, "left_semi").toArrow()
         return shape(found.append_column(OP, pa.array([1] * found.num_rows, pa.int8())), schema).select(names)
 
     def _collected(self, frame: DataFrame) -> pa.Table:

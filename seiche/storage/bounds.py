@@ -39,9 +39,9 @@ class KeyBounds:
         name = version.schema.key[0]
         if rows.num_rows == 0 or version.schema.column(name).type.kind not in _ORDERED:
             return bool(version.base.files or version.segments)
-        wanted = _bounds_of(rows[name])
-        if wanted is None:
-            return True
+        wanted = None if rows[name].null_count else _bounds_of(rows[name])
+        if wanted is None:  # the bounds of files do not tell of NULL
+            return bool(version.base.files or version.segments)
         paths = [file.path for file in version.base.files]
         for segment in version.segments:
             table = self._segments.remembered(segment, version.schema)

@@ -63,6 +63,12 @@ def vnode_sql(key: tuple[str, ...], *, prefix: str = "") -> str:
     return f"cast(pmod(xxhash64({columns}), 256) as smallint)"
 
 
+def same_key_sql(schema: RelationSchema, left: str, right: str) -> str:
+    """The condition that rows under two aliases have one key. NULL in a key is equal to NULL."""
+    pairs = [(name, "<=>" if schema.column(name).nullable else "=") for name in schema.key]
+    return " AND ".join(f"{left}.`{name}` {equal} {right}.`{name}`" for name, equal in pairs)
+
+
 def vnode_column() -> Column:
     return Column(VNODE, SMALLINT, hidden=True)
 

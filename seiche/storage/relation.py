@@ -108,9 +108,10 @@ class RelationReader:
         ground, log = _ground(version)
         frames = [frame.selectExpr(*names) for frame in self._ground_frames(version, ground)]
         if log:
-            overlay, keys = self._overlay(version, log)
+            overlay, keys, nulls = self._overlay(version, log)
             if overlay is not None:
-                frames = [self._without(frame, keys, version.schema) for frame in frames]
+                assert keys is not None
+                frames = [with_keys(frame, keys, version.schema, "left_anti", nulls=nulls) for frame in frames]
                 frames.append(overlay.filter(f"`{OP}` = 1").selectExpr(*names))
         if not frames:  # epochs before the first change
             return self.local(arrow_schema(version.schema).empty_table(), version.schema).selectExpr(*names)
@@ -330,31 +331,37 @@ class RelationReader:
         last = _last_changes(log, version.schema)
         return last.filter(pc.equal(last[OP], 1))
 
-    def _overlay(self, version: RelationVersion, log: Sequence[Segment]) -> tuple[DataFrame | None, DataFrame | None]:
-        """The last change of each key that the log mentions, and those keys."""
+    def _overlay(
+        self, version: RelationVersion, log: Sequence[Segment]
+    ) -> tuple[DataFrame | None, DataFrame | None, bool]:
+        """The last change of each key that the log mentions, those keys, and whether NULL may be in one of them."""
         key = [f"`{name}`" for name in version.schema.key]
         if sum(segment.rows for segment in log) <= DRIVER_LOG_ROWS_MAX:
             table = pa.concat_tables([self._segments.load(segment, version.schema) for segment in log])
             table = _clip(table, version.base.fold_epoch, version.epoch)
             if table.num_rows == 0:
-                return None, None
+                return None, None, False
             overlay = self.local(_last_changes(table, version.schema), version.schema)
-            return overlay, F.broadcast(overlay.selectExpr(*key))
+            nulls = any(table[name].null_count for name in version.schema.key)
+            return overlay, F.broadcast(overlay.selectExpr(*key)), nulls
         frame = self._log(version.schema, log, version.base.fold_epoch, version.epoch)
         assert frame is not None
         order = f"row_number() over (partition by {', '.join(key)} order by `{EPOCH}` desc, `{OP}` desc)"
         overlay = frame.selectExpr("*", f"{order} as _last").filter("_last = 1").drop("_last")
-        return overlay, overlay.selectExpr(*key)
+        return overlay, overlay.selectExpr(*key), True
 
-    def _without(self, frame: DataFrame, keys: DataFrame | None, schema: RelationSchema) -> DataFrame:
-        assert keys is not None
-        renamed = keys.toDF(*(f"_gone_{index}" for index in range(len(schema.key))))
-        condition = None
-        for index, name in enumerate(schema.key):
-            equal = "<=>" if schema.column(name).nullable else "="
-            same = F.expr(f"`{name}` {equal} `_gone_{index}`")
-            condition = same if condition is None else condition & same
-        return frame.join(renamed, condition, "left_anti")
+
+def with_keys(rows: DataFrame, keys: DataFrame, schema: RelationSchema, how: str, *, nulls: bool = True) -> DataFrame:
+    """The rows of a relation that have one of some keys (`left_semi`), or none of them (`left_anti`).
+
+    `nulls` tells whether one of the keys may hold NULL: a join that need not look for it is faster.
+    """
+    renamed = keys.toDF(*(f"_wanted_{index}" for index in range(len(schema.key))))
+    condition = F.lit(True)
+    for index, name in enumerate(schema.key):
+        equal = "<=>" if nulls and schema.column(name).nullable else "="
+        condition &= F.expr(f"`{name}` {equal} `_wanted_{index}`")
+    return rows.join(renamed, condition, how)
 
 
 def _ground(version: RelationVersion) -> tuple[list[Segment], list[Segment]]:

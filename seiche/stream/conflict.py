@@ -14,6 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.far_days import arrow_table, python_rows
+from seiche.model import RelationSchema
+from seiche.storage.changes import same_key_sql
 from seiche.stream.runtime import Runtime
 
 _EARLIER, _STORED = "_earlier", "_stored"
@@ -49,11 +51,11 @@ def _version(row: Mapping[str, Any], versions: Sequence[str]) -> list[tuple[bool
 
 
 def not_outdated(
-    runtime: Runtime, rows: DataFrame, stored: DataFrame, key: Sequence[str], versions: Sequence[str], order: str
+    runtime: Runtime, rows: DataFrame, stored: DataFrame, schema: RelationSchema, versions: Sequence[str], order: str
 ) -> DataFrame:
     """`rows` without those that are older than the stored row of their key, or than one before them in `order`."""
-    keys = ", ".join(f"`{name}`" for name in key)
-    same = " AND ".join(f"n.`{name}` = o.`{name}`" for name in key)
+    keys = ", ".join(f"`{name}`" for name in schema.key)
+    same = same_key_sql(schema, "n", "o")
     with runtime.scope() as scope:
         new, old = scope.view(rows), scope.view(stored)
         # Spark compares structs field by field, NULL first.

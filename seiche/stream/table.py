@@ -26,7 +26,7 @@ from seiche.query import relation_of, render, typed
 from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
 from seiche.storage.bounds import KeyBounds
-from seiche.storage.changes import Changes, arrow_schema, consolidate, vnode_sql
+from seiche.storage.changes import Changes, arrow_schema, consolidate, same_key_sql, vnode_sql
 from seiche.storage.versions import RelationVersion
 from seiche.stream.conflict import Conflict, in_turn, not_outdated
 from seiche.stream.predicates import lookup_condition
@@ -203,7 +203,7 @@ class TableJob:
         return _signed(numbered, 1)
 
     def _one_per_key(self, rows: pa.Table, *, first: bool) -> pa.Table:
-        """The first or last row of each key. A primary key has no NULLs and no nested types."""
+        """The first or last row of each key. A primary key has no nested types; NULL equals NULL in it."""
         key = list(self.schema.key)
         numbered = rows.select(key).append_column(_SEQ, pa.array(range(rows.num_rows), pa.int64()))
         chosen = numbered.group_by(key, use_threads=False).aggregate([(_SEQ, "min" if first else "max")])
@@ -287,7 +287,7 @@ class TableJob:
     def _take_frames(self, version: RelationVersion, rows: DataFrame, gone: DataFrame, epoch: Epoch) -> Changes | None:
         """As `_taken`, for rows that stay with the executors."""
         came = self._upsert_changes(version, rows)
-        same = " AND ".join(f"o.`{name}` = k.`{name}`" for name in self.schema.key)
+        same = same_key_sql(self.schema, "o", "k")
         columns = ", ".join(f"`{name}`" for name in (*self.schema.names, VNODE))
         with self.runtime.scope() as scope:
             stored, left, kept = (scope.view(each) for each in (self.runtime.reader.exact(version), gone, rows))
@@ -300,7 +300,7 @@ class TableJob:
 
     def _delete_keys(self, version: RelationVersion, gone: DataFrame, epoch: Epoch) -> Changes | None:
         """Deletes the rows that agree in the key with some of these."""
-        same = " AND ".join(f"o.`{name}` = k.`{name}`" for name in self.schema.key)
+        same = same_key_sql(self.schema, "o", "k")
         columns = ", ".join(f"o.`{name}`" for name in (*self.schema.names, VNODE))
         key = ", ".join(f"`{name}`" for name in self.schema.key)
         with self.runtime.scope() as scope:
@@ -449,7 +449,7 @@ class TableJob:
         numbered = rows.selectExpr("*", f"monotonically_increasing_id() AS `{_SEQ}`")
         exact = self.runtime.reader.exact(version)
         if self.versions:
-            numbered = not_outdated(self.runtime, numbered, exact, self.schema.key, self.versions, _SEQ)
+            numbered = not_outdated(self.runtime, numbered, exact, self.schema, self.versions, _SEQ)
         with self.runtime.scope() as scope:
             view = scope.view(numbered)
             if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
@@ -464,13 +464,12 @@ class TableJob:
             vnode, order = vnode_sql(self.schema.key), ", ".join(f"`{name}`" for name in self.schema.names)
             incoming = f"SELECT {order}, {vnode} AS `{VNODE}` FROM ({grouped})"
             stored = scope.view(exact)
-            same = " AND ".join(f"n.`{name}` = o.`{name}`" for name in self.schema.key)
-            some = f"`{self.schema.key[0]}`"
+            same = same_key_sql(self.schema, "n", "o")
             new_row = ", ".join(f"'{name}', n.`{name}`" for name in (*self.schema.names, VNODE))
             old_row = ", ".join(f"'{name}', o.`{name}`" for name in (*self.schema.names, VNODE))
             if self.conflict is Conflict.UPDATE_IF_NOT_NULL:
                 new_row = ", ".join(f"'{n}', coalesce(n.`{n}`, o.`{n}`)" for n in (*self.schema.names, VNODE))
-            joined = f"SELECT named_struct({new_row}) AS n, if(o.{some} IS NULL, null, named_struct({old_row})) AS o"
+            joined = f"SELECT named_struct({new_row}) AS n, if(o.`{VNODE}` IS NULL, null, named_struct({old_row})) AS o"
             joined += f" FROM ({incoming}) n LEFT JOIN {stored} o ON {same}"
             if self.conflict is Conflict.IGNORE:
                 joined = f"SELECT n, o FROM ({joined}) WHERE o IS NULL"

@@ -177,10 +177,10 @@ def random_table(rng: random.Random, name: str, kind: str, domains_due: list[Dom
     """A table of a kind ("key", "pair", "rowid", "append"); takes its columns' domains off `domains_due`."""
     key: tuple[TableColumn, ...] = ()
     if kind == "key":
-        key = (TableColumn("k", rng.choice(domains.SINGLE_KEYS), False),)
+        key = (TableColumn("k", rng.choice(domains.SINGLE_KEYS), rng.random() < 0.5),)
     elif kind == "pair":
         first, second = rng.sample(domains.PAIRED_KEYS, 2)
-        key = (TableColumn("k", first, False), TableColumn("k2", second, False))
+        key = (TableColumn("k", first, rng.random() < 0.5), TableColumn("k2", second, rng.random() < 0.5))
     # Two columns that every table has give joins something to meet on.
     columns = [TableColumn("n", domains.INTEGER), TableColumn("s", domains.VARCHAR)]
     for number in range(rng.randint(4, 6)):
@@ -268,7 +268,7 @@ def _assignment(rng: random.Random, table: Table, column: TableColumn) -> tuple[
     name, index = column.name, table.index(column.name)
     if name in table.key and column.domain is domains.KEY_INTEGER:
         step = rng.choice([100, -100, 1])
-        return name, (f"{name} + {step}", lambda row: row[index] + step)
+        return name, (f"{name} + {step}", lambda row: None if row[index] is None else row[index] + step)
     if rng.random() < 0.3:
         if column.domain.family == domains.INT:
             return name, (f"-{name}", lambda row: None if row[index] is None else -row[index])

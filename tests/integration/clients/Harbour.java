@@ -125,9 +125,10 @@ public class Harbour {
             same("id", rows.getString("COLUMN_NAME"));
             same(Types.BIGINT, rows.getInt("DATA_TYPE"));
             same("int8", rows.getString("TYPE_NAME"));
-            same(DatabaseMetaData.columnNoNulls, rows.getInt("NULLABLE"));
+            same(DatabaseMetaData.columnNullable, rows.getInt("NULLABLE"));  // a key may be, as in RisingWave
             rows.next();
             same(Types.VARCHAR, rows.getInt("DATA_TYPE"));
+            same(DatabaseMetaData.columnNoNulls, rows.getInt("NULLABLE"));
             rows.next();
             same(Types.NUMERIC, rows.getInt("DATA_TYPE"));
             same("YES", rows.getString("IS_NULLABLE"));

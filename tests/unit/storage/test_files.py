@@ -252,9 +252,11 @@ def test_keys_without_an_order_may_be_anywhere_that_has_rows(folder: DataFolder,
     assert KeyBounds(folder, writer).may_hold(version, rows)
 
 
-def test_rows_with_only_nulls_for_a_key_may_be_anywhere(folder: DataFolder, writer: SegmentWriter) -> None:
+def test_rows_with_a_null_for_a_key_may_be_anywhere_that_has_rows(folder: DataFolder, writer: SegmentWriter) -> None:
     made = writer.write_stamped(SHIPS, SHIP, changes(SHIP, (10, "Ada", 1)), Epoch(3), Epoch(3))
-    assert KeyBounds(folder, writer).may_hold(version_of(made), keys(None))
+    for wanted in (keys(None), keys(30, None)):
+        assert KeyBounds(folder, writer).may_hold(version_of(made), wanted)
+        assert not KeyBounds(folder, writer).may_hold(version_of(), wanted)
 
 
 def test_dates_have_bounds_too(folder: DataFolder, writer: SegmentWriter) -> None:
