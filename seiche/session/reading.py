@@ -35,6 +35,7 @@ from seiche.session.work import Work
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery, Settings, bind_query
 from seiche.sql.change_log import refuse_change_log
+from seiche.sql.commit_time import epochs_of
 from seiche.sql.parameters import Parameters
 from seiche.sql.time_travel import past_of, reads_past
 from seiche.storage.changes import local_frame
@@ -169,20 +170,23 @@ class Reading:
         views: dict[str, str] = {}
         with open_scope(runtime.spark) as scope:
 
+            def frame_of(source: str) -> DataFrame:
+                timed = epochs_of(source)
+                source, epochs = (source, False) if timed is None else (timed, True)
+                past = past_of(source)
+                if source.startswith(SYSTEM_SOURCE):
+                    return self._system_frame(source.removeprefix(SYSTEM_SOURCE))
+                if past is not None:
+                    return runtime.reader.exact(self._past_version(*past), epochs=epochs)
+                if found is not None and source == found.source and not epochs:
+                    return runtime.reader.local(found.rows, runtime.versions.schema(relation_of(source)))
+                if self._transaction is not None and epoch == self._transaction.epoch:
+                    return self._transaction.frame(relation_of(source), epochs=epochs)
+                return runtime.reader.exact(versions[relation_of(source)], epochs=epochs)
+
             def view_of(source: str) -> str:
                 if source not in views:
-                    past = past_of(source)
-                    if source.startswith(SYSTEM_SOURCE):
-                        views[source] = scope.view(self._system_frame(source.removeprefix(SYSTEM_SOURCE)))
-                    elif past is not None:
-                        views[source] = scope.view(runtime.reader.exact(self._past_version(*past)))
-                    elif found is not None and source == found.source:
-                        schema = runtime.versions.schema(relation_of(source))
-                        views[source] = scope.view(runtime.reader.local(found.rows, schema))
-                    elif self._transaction is not None and epoch == self._transaction.epoch:
-                        views[source] = scope.view(self._transaction.frame(relation_of(source)))
-                    else:
-                        views[source] = scope.view(runtime.reader.exact(versions[relation_of(source)]))
+                    views[source] = scope.view(frame_of(source))
                 return views[source]
 
             return typed(scope.sql(render(bound.ast, view_of)), bound)

@@ -86,18 +86,22 @@ class Transaction:
             self._versions = {each: versions.at(each, self.epoch) for each in versions.relations()}
         return self.epoch
 
-    def frame(self, relation: RelationId) -> DataFrame:
-        """The rows of a relation as this transaction sees them: stored columns and `_vnode`."""
+    def frame(self, relation: RelationId, *, epochs: bool = False) -> DataFrame:
+        """The rows of a relation as this transaction sees them: stored columns and `_vnode`.
+
+        With `epochs`, also `_epoch`, which is 0 for what the transaction has written.
+        """
         runtime = self.database.runtime
-        rows = runtime.reader.exact(self._version(relation))
+        rows = runtime.reader.exact(self._version(relation), epochs=epochs)
         writes = self._writes.get(relation)
         if writes is None:
             return rows
         names = [*writes.schema.names, VNODE]
         own = runtime.reader.local(_stamped(writes.changes), writes.schema)
         keys = F.broadcast(own.select(*writes.schema.key).distinct())
-        others = with_keys(rows.select(*names), keys, writes.schema, "left_anti")
-        return others.unionByName(own.filter(f"`{OP}` = 1").select(*names))
+        others = with_keys(rows, keys, writes.schema, "left_anti")
+        alive = own.filter(f"`{OP}` = 1").select(*names)
+        return others.unionByName(alive.withColumn(EPOCH, F.lit(0).cast("bigint")) if epochs else alive)
 
     def _version(self, relation: RelationId) -> RelationVersion:
         """What the transaction reads of a relation, its own writes aside."""

@@ -15,6 +15,7 @@ from seiche.errors import DuplicateAlias, FeatureNotSupported
 from seiche.sql.binder import Binder, Clause, Usage
 from seiche.sql.bound import Bound, BoundQuery, Converter, Names, aliased, derived_table, rows_query
 from seiche.sql.casts import convert
+from seiche.sql.commit_time import with_epochs
 from seiche.sql.expressions import expression_binder
 from seiche.sql.nodes import Settings, is_unknown, typed
 from seiche.sql.scopes import Entry, Scope, Subquery
@@ -51,6 +52,7 @@ class Binding:
 
     def finished(self, bound: Bound) -> BoundQuery:
         usage = self.usage
+        with_epochs(bound.ast, self.settings)
         return BoundQuery(bound.ast, tuple(bound.columns), frozenset(usage.relations), usage.now, tuple(usage.volatile))
 
     def ref(self, name: str) -> str:

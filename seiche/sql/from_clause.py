@@ -36,6 +36,7 @@ from seiche.sql.bound import (
 from seiche.sql.calls import call_of
 from seiche.sql.casts import common_type, convert, settle
 from seiche.sql.change_log import bind_change_log, logged_relation
+from seiche.sql.commit_time import commit_time, is_commit_time
 from seiche.sql.functions import is_function
 from seiche.sql.gap_fill import gap_fill_query
 from seiche.sql.kept_fields import column_node
@@ -230,7 +231,7 @@ def _relation(
     _check_names(renamed, len(visible), name)
     new_names = dict(zip((column.name for column in visible), renamed, strict=False))
     entries = tuple(Entry(new_names.get(c.name, c.name), column_node(c, ref), c.hidden) for c in relation.columns)
-    scope.add(RangeVariable(name, ref, entries, schema))
+    scope.add(RangeVariable(name, ref, (*entries, *commit_time(relation, ref)), schema))
     source = relation.source if past is None else past_source(relation.source, past, binding.settings)
     made = named_table(source, ref)
     if as_of_now:
@@ -382,9 +383,8 @@ def _time_window(
     table, _ = _table(binding, source, inner, tables_)
     binder = binding.expressions(inner, Clause.FROM)
     bound = [binder.bind(argument) for argument in arguments[1:]]
-    own, start, size = tables.time_window(
-        name, bound, [(e.name, e.node.copy(), e.hidden) for e in inner.entries], binding.settings
-    )
+    columns = [(e.name, e.node.copy(), e.hidden) for e in inner.entries if not is_commit_time(e)]
+    own, start, size = tables.time_window(name, bound, columns, binding.settings)
     taken: set[str] = set()
     named = [(column, node, hidden, unique(column, taken)) for column, node, hidden in own]
     start_alias = unique("window_start", taken)

@@ -98,15 +98,15 @@ class RelationReader:
             parts.append(f"SELECT {columns}, `{OP}`, `{EPOCH}` FROM {view(log)}{where}")
         return " UNION ALL ".join(parts)
 
-    def exact(self, version: RelationVersion, predicate: str | None = None) -> DataFrame:
-        """The rows alive: stored columns and `_vnode`."""
-        names = [*(f"`{name}`" for name in version.schema.names), f"`{VNODE}`"]
+    def exact(self, version: RelationVersion, predicate: str | None = None, *, epochs: bool = False) -> DataFrame:
+        """The rows alive: stored columns and `_vnode`; with `epochs` also `_epoch`, 0 for rows of the base."""
+        names = [f"`{name}`" for name in (*version.schema.names, VNODE, *([EPOCH] if epochs else []))]
         near = self._near(version)
         if near is not None:
             frame = self.local(near, version.schema).selectExpr(*names)
             return frame.filter(predicate) if predicate else frame
         ground, log = _ground(version)
-        frames = [frame.selectExpr(*names) for frame in self._ground_frames(version, ground)]
+        frames = [frame.selectExpr(*names) for frame in self._ground_frames(version, ground, epochs=epochs)]
         if log:
             overlay, keys, nulls = self._overlay(version, log)
             if overlay is not None:
@@ -307,8 +307,12 @@ class RelationReader:
                 tables.append(table if inside else _clip(table, after, until))
         return (pa.concat_tables(tables) if tables else None), (whole, clipped)
 
-    def _ground_frames(self, version: RelationVersion, fresh: Sequence[Segment]) -> list[DataFrame]:
+    def _ground_frames(
+        self, version: RelationVersion, fresh: Sequence[Segment], *, epochs: bool = False
+    ) -> list[DataFrame]:
         frames = [self._base(version)] if version.base.files else []
+        if epochs:
+            frames = [frame.selectExpr("*", f"cast(0 as bigint) AS `{EPOCH}`") for frame in frames]
         log = self._log(version.schema, fresh, version.base.fold_epoch, version.epoch) if fresh else None
         return [*frames, log] if log is not None else frames
 

@@ -29,9 +29,9 @@ def sources(db: seiche.Engine, query: str) -> list[str]:
     reader, read = db.database.runtime.reader, []
     plain = reader.exact
 
-    def watched(version: RelationVersion, predicate: str | None = None) -> DataFrame:
+    def watched(version: RelationVersion, predicate: str | None = None, *, epochs: bool = False) -> DataFrame:
         read.append(db.database.catalog.get(version.relation).name)
-        return plain(version, predicate)
+        return plain(version, predicate, epochs=epochs)
 
     reader.exact = watched  # type: ignore[method-assign]
     try:
