@@ -65,7 +65,7 @@ class DataFolder:
                 os.makedirs(parent, exist_ok=True)
             try:
                 with self._fs.open_output_stream(target) as sink:
-                    pq.write_table(table, sink, compression="zstd", store_schema=False)
+                    pq.write_table(table, sink, compression="zstd", use_dictionary=False, store_schema=False)
                 if self._local:
                     _fsync(target)
             except BaseException:

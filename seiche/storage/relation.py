@@ -38,6 +38,7 @@ from seiche.storage.changes import (
 )
 from seiche.storage.evolution import read_files
 from seiche.storage.files import DataFolder
+from seiche.storage.membership import is_among
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion
 
@@ -409,7 +410,7 @@ def _having(rows: pa.Table, wanted: Mapping[str, pa.Array]) -> pa.Table:
         mine = rows[name]
         if pa.types.is_floating(theirs.type):  # -0.0 and 0.0 are one value to SQL, and two to Arrow
             mine, theirs = (pc.add(each, pa.scalar(0, theirs.type)) for each in (mine, theirs))
-        rows = rows.filter(pc.is_in(mine, value_set=theirs))
+        rows = rows.filter(is_among(mine, theirs))
     return rows
 
 

@@ -72,7 +72,7 @@ class SegmentWriter:
         self, relation: RelationId, schema: RelationSchema, table: pa.Table, epoch: Epoch, *, fresh: bool = False
     ) -> Segment:
         """Writes rows that are on the driver; `table` has the stored columns, `_vnode` and `_op`."""
-        stamped = table.append_column(EPOCH, pa.array([epoch], pa.int64()).take(pa.array([0] * table.num_rows)))
+        stamped = table.append_column(EPOCH, pa.repeat(pa.scalar(epoch, pa.int64()), table.num_rows))
         return self.write_stamped(relation, schema, stamped, epoch, epoch, fresh=fresh)
 
     def write_stamped(

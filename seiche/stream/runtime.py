@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -22,6 +23,7 @@ from seiche.storage.changes import Changes, arrow_schema, consolidate, local_fra
 from seiche.storage.relation import RelationReader
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion, Versions
+from seiche.storage.vnodes import vnodes_of
 from seiche.stream.marks import read_watermark
 from seiche.stream.predicates import LOOKUP_LIST_MAX, key_predicate
 from seiche.stream.temporal import MOMENTS_MAX, Asked, Crossing, Horizons, Moments, micros
@@ -210,10 +212,14 @@ class Runtime:
         if not segments or rows > self.limits.inline_rows_max:
             return self.written(relation, schema, segments)
         # They turned out to be few: as one whole segment they cost the next readers less.
-        frame = local_frame(self.spark, self.writer.read_bare(segments, schema), spark_ddl(schema, ()))
-        table = to_arrow(
-            frame.selectExpr("*", f"{vnode_sql(schema.key)} AS `{VNODE}`", f"cast(1 as tinyint) AS `{OP}`")
-        )
+        table = self.writer.read_bare(segments, schema)
+        numbers = vnodes_of(table, schema)
+        if numbers is None:
+            frame = local_frame(self.spark, table, spark_ddl(schema, ()))
+            table = to_arrow(frame.selectExpr("*", f"{vnode_sql(schema.key)} AS `{VNODE}`"))
+        else:
+            table = table.append_column(VNODE, numbers)
+        table = table.append_column(OP, pa.array(np.ones(table.num_rows, np.int8)))
         self.writer.remove(segments)
         return self.emit_table(relation, schema, table, epoch, fresh=True)
 
