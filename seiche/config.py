@@ -201,6 +201,13 @@ class Config:
         minimum=0,
         maximum=10_000_000,
     )
+    nearby_bytes_max: int = _setting(
+        32 * 1024 * 1024,
+        "most bytes of larger relations that the driver reads to look rows up for few changes or for a query by key",
+        unit="bytes",
+        minimum=0,
+        maximum=2 * 1024 * 1024 * 1024,
+    )
     technique_margin: float = _setting(
         0.8,
         "a part of a view leaves its usual technique for an epoch when another promises less than this share of its "

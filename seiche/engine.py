@@ -49,6 +49,7 @@ from seiche.storage.bounds import KeyBounds
 from seiche.storage.files import DataFolder
 from seiche.storage.relation import RelationReader
 from seiche.storage.retention import Pins, Trash, sweep
+from seiche.storage.row_groups import RowGroups
 from seiche.storage.segments import SegmentCache, SegmentWriter
 from seiche.storage.versions import Versions
 from seiche.stream.checkpoint import Checkpoints
@@ -184,9 +185,11 @@ class Engine:
         if orphans:
             log.info("swept %d files that no checkpoint registered", len(orphans))
 
-        writer = SegmentWriter(folder, SegmentCache(SEGMENT_CACHE_BYTES))
+        cache = SegmentCache(SEGMENT_CACHE_BYTES)
+        writer = SegmentWriter(folder, cache)
         bounds = KeyBounds(folder, writer)
-        reader = RelationReader(session, folder, writer, bounds, config.nearby_rows_max)
+        groups = RowGroups(folder, cache, config.nearby_bytes_max)
+        reader = RelationReader(session, folder, writer, bounds, groups, config.nearby_rows_max)
         limits = Limits(config.inline_rows_max, config.inline_bytes_max)
         cores = max(session.sparkContext.defaultParallelism, 1)
         costs = replace(MEASURED, margin=config.technique_margin)

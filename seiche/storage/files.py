@@ -90,14 +90,23 @@ class DataFolder:
         """Rows and bytes of a Parquet file."""
         with _surroundings(f'file "{path}" cannot be read', StorageUnavailable):
             info = self._fs.get_file_info(f"{self._base}/{path}")
-            with self._fs.open_input_file(f"{self._base}/{path}") as source:
-                return pq.ParquetFile(source).metadata.num_rows, int(info.size)
+        return self.metadata(path).num_rows, int(info.size)
+
+    def metadata(self, path: str) -> pq.FileMetaData:
+        """What a Parquet file says about itself at its end."""
+        fact = f'file "{path}" cannot be read'
+        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(f"{self._base}/{path}") as source:
+            return pq.ParquetFile(source).metadata
+
+    def read_group(self, path: str, metadata: pq.FileMetaData, group: int, names: Sequence[str]) -> pa.Table:
+        """Columns of one row group of a Parquet file whose metadata is known."""
+        fact = f'file "{path}" cannot be read'
+        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(f"{self._base}/{path}") as source:
+            return pq.ParquetFile(source, metadata=metadata).read_row_group(group, columns=list(names))
 
     def column_bounds(self, path: str, column: str) -> tuple[Any, Any] | None:
         """The least and greatest value of a column as the file's own statistics tell; None when they do not."""
-        fact = f'file "{path}" cannot be read'
-        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(f"{self._base}/{path}") as source:
-            metadata = pq.ParquetFile(source).metadata
+        metadata = self.metadata(path)
         ends: list[tuple[Any, Any]] = []
         for group in (metadata.row_group(index) for index in range(metadata.num_row_groups)):
             found = [group.column(index) for index in range(group.num_columns)]

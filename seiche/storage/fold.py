@@ -2,8 +2,9 @@
 
 The new base is the relation at one committed epoch, cut into slices of vnodes (one file each, about a million
 rows) and sorted by the stream key within a slice: a narrow range of keys then touches one page of each file,
-and a range of vnodes touches few files. The cost is amortised: a fold starts when the log has grown to a share
-of the base. It ends with a Base value; making it current is the checkpoint's business.
+and a range of vnodes touches few files. Row groups are small, so that the driver can read the few that a lookup
+needs. The cost is amortised: a fold starts when the log has grown to a share of the base. It ends with a Base value;
+making it current is the checkpoint's business.
 
 Where the log only adds rows, the files of the base stay as they are and new ones join them: the cost is then that of
 the new rows, however large the relation is. When a base has many more files than its rows need, it is written anew.
@@ -20,6 +21,7 @@ from seiche.storage.base import IcebergBases
 from seiche.storage.evolution import named_as_in_files
 from seiche.storage.files import DataFolder, new_base_folder
 from seiche.storage.relation import RelationReader
+from seiche.storage.row_groups import ROW_GROUP_BYTES
 from seiche.storage.segments import whole_or_nothing, write_parquet
 from seiche.storage.versions import RelationVersion
 
@@ -69,13 +71,14 @@ def _written(version: RelationVersion, reader: RelationReader, folder: DataFolde
     sliced = sliced.sortWithinPartitions(*(f"`{name}`" for name in version.schema.key))
     files = []
     with whole_or_nothing(folder, target):
-        write_parquet(named_as_in_files(sliced, version.schema, (VNODE,)), folder.location(target))
+        rows = named_as_in_files(sliced, version.schema, (VNODE,))
+        write_parquet(rows, folder.location(target), **{"parquet.block.size": ROW_GROUP_BYTES})
         for path in folder.parts(target):
-            rows, size = folder.footer(path)
-            if rows == 0:
+            count, size = folder.footer(path)
+            if count == 0:
                 folder.delete(path)
                 continue
             # Spark names its files part-<task>-…; the task's number is the slice.
             number = int(path.rpartition("/")[2].split("-")[1])
-            files.append(DataFile(path, rows, size, number * width, (number + 1) * width - 1))
+            files.append(DataFile(path, count, size, number * width, (number + 1) * width - 1))
     return files

@@ -39,6 +39,7 @@ from seiche.storage.changes import (
 from seiche.storage.evolution import read_files
 from seiche.storage.files import DataFolder
 from seiche.storage.membership import is_among
+from seiche.storage.row_groups import RowGroups
 from seiche.storage.segments import SegmentWriter
 from seiche.storage.versions import RelationVersion
 
@@ -70,12 +71,14 @@ class RelationReader:
         folder: DataFolder,
         segments: SegmentWriter,
         bounds: KeyBounds,
+        groups: RowGroups,
         nearby_rows_max: int,
     ) -> None:
         self._spark = spark
         self._folder = folder
         self._segments = segments
         self._bounds = bounds
+        self._groups = groups
         self._nearby_rows_max = nearby_rows_max
         self._lock = threading.Lock()
         self._bases: dict[RelationId, tuple[Base, RelationSchema, DataFrame]] = {}
@@ -132,6 +135,9 @@ class RelationReader:
         frames = []
         if _is_small(version.base.files):
             found += [_having(self._segments.load_base(file, version.schema), values) for file in version.base.files]
+        elif (around := self._groups.around(version, [*version.schema.names, VNODE], values)) is not None:
+            rows = _signed(_having(around, values))
+            found.append(rows.append_column(EPOCH, pa.array(np.zeros(rows.num_rows, np.int64))))
         else:
             frames.append(self._base(version).selectExpr("*", f"1 AS `{OP}`", f"0 AS `{EPOCH}`"))
         frames += self._far(version.schema, far, after, until)
@@ -182,12 +188,15 @@ class RelationReader:
             found.append(mentioned.select([*names, OP]))
         if version.base.files and self.is_near(version):
             tables = [self._segments.base_columns(file, schema, names) for file in version.base.files]
-            rows = _having(pa.concat_tables(tables), wanted)
-            found.append(rows.append_column(OP, pa.array(np.ones(rows.num_rows, np.int8))))
+            found.append(_signed(_having(pa.concat_tables(tables), wanted)))
         elif version.base.files:
             if not frames and schema.key and schema.key[0] in wanted:
                 wanted = {**wanted, schema.key[0]: self._bounds.in_base(version, wanted[schema.key[0]])}
-            if all(len(values) for values in wanted.values()):
+            some = all(len(values) for values in wanted.values())
+            around = self._groups.around(version, names, wanted) if some else None
+            if around is not None:
+                found.append(_signed(_having(around, wanted)))
+            elif some:
                 frames.append(self._base(version).selectExpr(*(f"`{name}`" for name in names), f"1 AS `{OP}`"))
         target = pa.schema([arrow_schema(schema).field(name) for name in [*names, OP]])
         if frames and all(len(values) for values in wanted.values()):
@@ -412,6 +421,11 @@ def _having(rows: pa.Table, wanted: Mapping[str, pa.Array]) -> pa.Table:
             mine, theirs = (pc.add(each, pa.scalar(0, theirs.type)) for each in (mine, theirs))
         rows = rows.filter(is_among(mine, theirs))
     return rows
+
+
+def _signed(rows: pa.Table) -> pa.Table:
+    """Rows of a base as rows of a log."""
+    return rows.append_column(OP, pa.array(np.ones(rows.num_rows, np.int8)))
 
 
 def _same_key(schema: RelationSchema, rows: DataFrame, keys: DataFrame, wanted: pa.Table) -> Column:

@@ -1,4 +1,4 @@
-"""Joins that the driver puts together, over bases that only Spark can read: right after every change."""
+"""Joins that the driver puts together, over bases that are not in memory: right after every change."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 import seiche
 from seiche.model import RelationId
 from seiche.storage import relation
+from seiche.storage.row_groups import RowGroups
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -38,9 +39,12 @@ CHANGES = [
 ]
 
 
+@pytest.mark.parametrize("by_spark", [False, True], ids=["by the driver", "by Spark"])
 def test_few_changes_of_joins_find_their_partners_in_large_bases(
-    db: seiche.Engine, monkeypatch: pytest.MonkeyPatch
+    db: seiche.Engine, monkeypatch: pytest.MonkeyPatch, by_spark: bool
 ) -> None:
+    if by_spark:
+        monkeypatch.setattr(RowGroups, "around", lambda *_: None)
     monkeypatch.setattr(relation, "NEAR_BASE_BYTES_MAX", 0)  # no base is small
     db.execute(
         "CREATE TABLE ships (id int PRIMARY KEY, name varchar, tons bigint);"

@@ -14,6 +14,7 @@ from seiche.storage.bounds import KeyBounds
 from seiche.storage.files import DataFolder
 from seiche.storage.lookups import Lookups
 from seiche.storage.relation import RelationReader
+from seiche.storage.row_groups import RowGroups
 from seiche.storage.segments import SegmentCache, SegmentWriter
 from seiche.storage.versions import RelationVersion
 from tests.unit.storage.harbour import SHIP, SHIPS, changes
@@ -24,10 +25,10 @@ NO_SPARK = cast(SparkSession, None)  # a small base is read on the driver
 class Harbour:
     def __init__(self, folder: Path) -> None:
         self.folder = DataFolder(str(folder))
-        self.writer = SegmentWriter(self.folder, SegmentCache(1 << 20))
-        self.lookups = Lookups(
-            RelationReader(NO_SPARK, self.folder, self.writer, KeyBounds(self.folder, self.writer), 200_000)
-        )
+        cache = SegmentCache(1 << 20)
+        self.writer = SegmentWriter(self.folder, cache)
+        bounds, groups = KeyBounds(self.folder, self.writer), RowGroups(self.folder, cache, 0)
+        self.lookups = Lookups(RelationReader(NO_SPARK, self.folder, self.writer, bounds, groups, 200_000))
         self.base = self.based(5, (1, "Ada", 1), (2, "Bea", 1), (3, "Cyd", 1))
 
     def based(self, epoch: int, *rows: tuple[Any, ...]) -> Base:

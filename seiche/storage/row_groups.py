@@ -1,0 +1,163 @@
+"""Rows of a base with wanted values, read by the driver from the few row groups that may hold them.
+
+A base is sorted by its key in each file, and its row groups are small. Values that lie together, like the newest orders
+and the oldest ones, are then in a row group or two of each file, and to read these costs a part of what it costs to ask
+Spark. Which they are the files' own statistics say. What was read is remembered: the next lookup is often next to it.
+
+Values that are spread over a large base are in most of its row groups. Those Spark reads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seiche.model import VNODE, Column, DataFile, RelationSchema
+from seiche.storage.changes import vnode_column
+from seiche.storage.evolution import constant
+from seiche.storage.files import DataFolder
+from seiche.storage.segments import SegmentCache
+from seiche.storage.versions import RelationVersion
+from seiche.types import Kind
+
+# How large a row group of a base is, in bytes as they are written.
+ROW_GROUP_BYTES = 2 * 1024 * 1024
+
+# Footers that are remembered.
+FOOTERS_MAX = 1_000
+
+# Types whose values Parquet's statistics order as Python does.
+_ORDERED = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR)
+
+_Groups = tuple[int, ...]
+_Bounds = tuple[npt.NDArray[Any], npt.NDArray[Any]]  # the least and the greatest value in each row group
+
+
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    """Of a file: what Parquet keeps about it, and the bytes of each of its columns in each row group."""
+
+    metadata: pq.FileMetaData
+    bytes: tuple[Mapping[str, int], ...]
+    bounds: dict[str, _Bounds | None]  # of columns that were asked for
+
+
+class RowGroups:
+    """Safe to use from several threads. `bytes_max` are what a lookup may read, as they are before compression."""
+
+    def __init__(self, folder: DataFolder, cache: SegmentCache, bytes_max: int) -> None:
+        self._folder = folder
+        self._cache = cache
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+        self._footers: OrderedDict[str, _Footer] = OrderedDict()
+
+    def around(self, version: RelationVersion, names: Sequence[str], wanted: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Some columns of those rows of the base among which all are that have a wanted value in each wanted column.
+
+        None where more would have to be read than the driver should, or where nothing tells which row groups.
+        """
+        schema = version.schema
+        asked = {name: values for name, values in wanted.items() if schema.column(name).type.kind in _ORDERED}
+        if not asked or any(values.null_count for values in wanted.values()):
+            return None
+        ordered = {name: np.sort(_comparable(values)) for name, values in asked.items()}
+        columns = [vnode_column() if name == VNODE else schema.column(name) for name in names]
+        chosen, size = [], 0
+        for file in version.base.files:
+            footer = self._footer(file)
+            groups = _chosen(footer, schema, ordered)
+            size += sum(footer.bytes[group].get(column.file_name, 0) for group in groups for column in columns)
+            if size > self._bytes_max:
+                return None
+            chosen.append((file, footer, groups))
+        found = [self._read(file, footer, group, columns) for file, footer, groups in chosen for group in groups]
+        shape = pa.schema([pa.field(column.name, column.type.arrow) for column in columns])
+        return pa.concat_tables(found) if found else shape.empty_table()
+
+    def _footer(self, file: DataFile) -> _Footer:
+        with self._lock:
+            known = self._footers.get(file.path)
+            if known is not None:
+                self._footers.move_to_end(file.path)
+                return known
+        metadata = self._folder.metadata(file.path)
+        sizes = []
+        for group in (metadata.row_group(number) for number in range(metadata.num_row_groups)):
+            held: dict[str, int] = {}
+            for column in (group.column(number) for number in range(group.num_columns)):
+                name = column.path_in_schema.split(".")[0]
+                held[name] = held.get(name, 0) + column.total_uncompressed_size
+            sizes.append(held)
+        made = _Footer(metadata, tuple(sizes), {})
+        with self._lock:
+            self._footers[file.path] = made
+            while len(self._footers) > FOOTERS_MAX:
+                self._footers.popitem(last=False)
+        return made
+
+    def _read(self, file: DataFile, footer: _Footer, group: int, columns: Sequence[Column]) -> pa.Table:
+        """Some columns of a row group, each remembered."""
+        known = {column.name: self._cache.get(_place(file, group, column)) for column in columns}
+        missing = [column for column in columns if known[column.name] is None]
+        if missing:
+            held = [column.file_name for column in missing if column.file_name in footer.bytes[group]]
+            read = self._folder.read_group(file.path, footer.metadata, group, held)
+            for column in missing:
+                name = column.file_name
+                values = read[name] if name in held else constant(column, footer.metadata.row_group(group).num_rows)
+                known[column.name] = pa.table([values.cast(column.type.arrow)], names=[name])
+                self._cache.put(_place(file, group, column), known[column.name])
+        return pa.table([table.column(0) for table in known.values() if table is not None], names=list(known))
+
+
+def _place(file: DataFile, group: int, column: Column) -> str:
+    fields = column.type.spark if column.type.is_nested else ""
+    return f"{file.path}#{group}#{column.file_name}#{column.missing}#{fields}"
+
+
+def _chosen(footer: _Footer, schema: RelationSchema, ordered: Mapping[str, npt.NDArray[Any]]) -> _Groups:
+    """The row groups that may hold a wanted value of each column."""
+    kept = np.ones(len(footer.bytes), np.bool_)
+    for name, values in ordered.items():
+        bounds = _bounds(footer, schema.column(name))
+        if bounds is not None:
+            kept &= np.searchsorted(values, bounds[0], "left") < np.searchsorted(values, bounds[1], "right")
+    return tuple(int(group) for group in np.flatnonzero(kept))
+
+
+def _bounds(footer: _Footer, column: Column) -> _Bounds | None:
+    """The bounds of a column; None where the file does not say them."""
+    name = column.file_name
+    if name not in footer.bounds:
+        said = []
+        for group in (footer.metadata.row_group(number) for number in range(footer.metadata.num_row_groups)):
+            parts = (group.column(number) for number in range(group.num_columns))
+            said.append(next((part.statistics for part in parts if part.path_in_schema == name), None))
+        known = [each for each in said if each is not None and each.has_min_max]
+        days = column.type.kind is Kind.DATE  # there are some that Python does not know
+        ends = [
+            [each.min_raw if days else each.min for each in known],
+            [each.max_raw if days else each.max for each in known],
+        ]
+        type_ = pa.int32() if days else column.type.arrow
+        low, high = (_comparable(pa.array(each, type_)) for each in ends)
+        footer.bounds[name] = (low, high) if len(known) == len(said) else None
+    return footer.bounds[name]
+
+
+def _comparable(values: pa.Array) -> npt.NDArray[Any]:
+    """Values in a form that NumPy orders as Parquet does."""
+    plain = values.cast(pa.int32()) if pa.types.is_date(values.type) else values
+    return plain.to_numpy(zero_copy_only=False)
+
+
+__all__ = ["ROW_GROUP_BYTES", "RowGroups"]

@@ -1,0 +1,149 @@
+"""Rows of a base that are read from few of its row groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seiche.model import VNODE, Base, Column, DataFile, Epoch, RelationId, RelationSchema
+from seiche.storage.files import DataFolder
+from seiche.storage.row_groups import RowGroups
+from seiche.storage.segments import SegmentCache
+from seiche.storage.versions import RelationVersion
+from seiche.types import BIGINT, DATE, INTEGER, VARCHAR
+
+CALLS = RelationId(7)
+CALL = RelationSchema(
+    (Column("number", BIGINT), Column("day", DATE), Column("ship", VARCHAR), Column("berth", INTEGER)), key=("number",)
+)
+FIRST = date(2026, 1, 1)
+
+
+class Log:
+    """Calls of ships in the order of their numbers, a file for each part of them."""
+
+    def __init__(
+        self, folder: Path, numbers: list[int], *, files: int = 2, group: int = 5, bytes_max: int = 1 << 20
+    ) -> None:
+        self.data = DataFolder(str(folder))
+        self.reader = RowGroups(self.data, SegmentCache(1 << 20), bytes_max)
+        self.rows = pa.table(
+            {
+                "number": pa.array(sorted(numbers), pa.int64()),
+                "day": pa.array([FIRST + timedelta(days=number % 50) for number in sorted(numbers)], pa.date32()),
+                "ship": pa.array([None if n % 7 == 0 else f"Æ{n % 13}" for n in sorted(numbers)], pa.string()),
+                "berth": pa.array([n % 3 for n in sorted(numbers)], pa.int32()),
+                VNODE: pa.array(np.arange(len(numbers)) % 4, pa.int16()),
+            }
+        )
+        made = []
+        for number in range(files):
+            part = self.rows.take(pa.array(np.arange(number, len(numbers), files), pa.int64()))
+            path = f"r7/base/{number}.parquet"
+            (folder / "r7" / "base").mkdir(parents=True, exist_ok=True)
+            pq.write_table(part, folder / path, row_group_size=group)
+            made.append(DataFile(path, part.num_rows, 1_000, 0, 255))
+        self.version = RelationVersion(CALLS, CALL, Epoch(5), Base(CALLS, 1, Epoch(5), tuple(made)), ())
+
+    def around(self, names: list[str], **wanted: list[Any]) -> pa.Table | None:
+        values = {name: pa.array(each, self.rows[name].type) for name, each in wanted.items()}
+        return self.reader.around(self.version, names, values)
+
+
+def of(rows: pa.Table, **wanted: list[Any]) -> list[dict[str, Any]]:
+    for name, values in wanted.items():
+        rows = rows.filter(pc.is_in(rows[name], value_set=pa.array(values, rows[name].type)))
+    return sorted(rows.to_pylist(), key=lambda row: row["number"])
+
+
+def test_only_row_groups_that_may_hold_a_value_are_read(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(100)))
+    found = log.around(["number", "ship"], number=[3, 4])
+    assert found is not None
+    assert found.num_rows == 10, "one row group of five rows of each file"
+    assert of(found, number=[3, 4]) == [{"number": 3, "ship": "Æ3"}, {"number": 4, "ship": "Æ4"}]
+
+
+def test_values_that_lie_between_row_groups_read_nothing(tmp_path: Path) -> None:
+    log = Log(tmp_path, [*range(10), *range(1_000, 1_010)], files=1)
+    found = log.around(["number", VNODE], number=[-5, 500, 2_000])
+    assert found is not None
+    assert found.num_rows == 0
+    assert found.schema == pa.schema([("number", pa.int64()), (VNODE, pa.int16())])
+
+
+def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(100)))
+    first = log.around(["number", "ship"], number=[50])
+    for file in log.version.base.files:
+        log.data.delete(file.path)
+    assert log.around(["number", "ship"], number=[50]) == first
+    with pytest.raises(Exception, match="cannot be read"):
+        log.around(["number", "berth"], number=[50])
+
+
+def test_a_column_that_files_lack_has_its_constant(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(20)))
+    crew = Column("crew", INTEGER, missing="12")
+    log.version = replace(log.version, schema=replace(CALL, columns=(*CALL.columns, crew)))
+    found = log.around(["number", "crew"], number=[7])
+    assert found is not None
+    assert of(found, number=[7]) == [{"number": 7, "crew": 12}]
+    assert log.around(["crew"], number=[7]) is not None
+
+
+def test_a_lookup_that_would_read_much_is_left_to_spark(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(100)), bytes_max=1_000)
+    assert log.around(["number"], number=[3]) is not None
+    assert log.around(["number"], number=list(range(100))) is None
+
+
+def test_days_that_python_does_not_know_are_found(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(4)), files=1)
+    days = pa.array([-1_000_000, 0, 1, 5_000_000], pa.int32()).cast(pa.date32())
+    rows = log.rows.set_column(1, "day", days)
+    pq.write_table(rows, tmp_path / log.version.base.files[0].path, row_group_size=1)
+    found = log.reader.around(log.version, ["number"], {"day": days.take([0, 3])})
+    assert found is not None
+    assert found["number"].to_pylist() == [0, 3]
+
+
+def test_without_a_column_whose_bounds_tell_something_spark_is_asked(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(20)))
+    assert log.around(["number"], number=[3, None]) is None
+    assert log.around(["number"]) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-30, 60), unique=True, max_size=60),
+    st.lists(st.integers(-40, 70), max_size=5),
+    st.lists(st.integers(0, 49).map(lambda days: FIRST + timedelta(days=days)), max_size=5),
+    st.lists(st.sampled_from([f"Æ{n}" for n in range(14)] + ["", "A", "Ææ", "zz"]), max_size=5),
+    st.integers(1, 3),
+    st.integers(1, 9),
+)
+def test_all_wanted_rows_are_there(
+    tmp_path_factory: pytest.TempPathFactory,
+    numbers: list[int],
+    wanted: list[int],
+    days: list[date],
+    ships: list[str],
+    files: int,
+    group: int,
+) -> None:
+    log = Log(tmp_path_factory.mktemp("log"), numbers, files=files, group=group)
+    for asked in ({"number": wanted}, {"day": days}, {"ship": ships}, {"number": wanted, "ship": ships, "day": days}):
+        found = log.around(log.rows.column_names, **asked)  # type: ignore[arg-type]
+        assert found is not None
+        assert of(found, **asked) == of(log.rows, **asked)  # type: ignore[arg-type]
