@@ -5,7 +5,7 @@
 
 The stored rows come from the base by one lookup on the executors, and from the log as the driver remembers it. What
 is left is a handful of columns with one row a group: adding them up here takes a millisecond, where a second
-grouping on the executors would cost an exchange. Expressions beyond the plain results of calls are Spark's to evaluate.
+grouping on the executors would cost an exchange. Expressions beyond those of `seiche.stream.near_values` are Spark's.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
 from seiche.model import EPOCH, OP, VNODE, RelationSchema
 from seiche.plan.algebra import Aggregate, Call, Function
 from seiche.plan.state import COUNT, ExtremeColumn, GroupState, SumColumn
 from seiche.plan.words import with_columns
 from seiche.storage.changes import arrow_schema, normalised
+from seiche.stream.near_values import Beyond, Row, shown
 from seiche.types import BIGINT, Kind, SqlType
 
 REDO = "_redo"
@@ -252,21 +252,20 @@ def _spread(values: pa.ChunkedArray, groups: npt.NDArray[Any], count: int) -> pa
 
 
 def _items(aggregate: Aggregate, columns: Mapping[str, Any]) -> pa.Table | None:
-    """The items, when they are no more than keys and results of calls; None when there is something to evaluate."""
+    """The items, from the groups' keys and state; None where Spark has something to evaluate."""
     types = {field.name: field.type for field in aggregate.keys}
-    types |= {call.field.name: call.field.type for call in aggregate.calls}
-    if any(
-        not isinstance(item.expr, exp.Column) or types.get(item.expr.name) != item.field.type
-        for item in aggregate.items
-    ):
-        return None
     values = dict(columns)
     for call in aggregate.calls:
         result = _result(call, columns)
         if result is None:
             return None
-        values[call.field.name] = result.cast(call.field.type.arrow)
-    return pa.table({item.field.name: values[item.expr.name] for item in aggregate.items})
+        types[call.field.name], values[call.field.name] = call.field.type, result.cast(call.field.type.arrow)
+    rows = pa.table({name: values[name] for name in types})
+    row = Row(rows, lambda node: (node.name, types[node.name]))
+    try:
+        return pa.table({item.field.name: shown(item, row, rows.num_rows) for item in aggregate.items})
+    except Beyond:
+        return None
 
 
 def _result(call: Call, columns: Mapping[str, Any]) -> pa.Array | None:

@@ -5,8 +5,9 @@ product of a thousand numbers takes microseconds. But a view must hold what its 
 this knows nothing but what has one meaning:
 
     values       columns, constants; sums, differences and products of integers and of decimals, as long as they keep
-                 all their digits; casts that lose nothing; CASE; the year of a date; the beginning of a text
-    conditions   = <> < <= > >= IN within one family of types, LIKE with a text at one end or inside, IS NULL, a bare
+                 all their digits; quotients of decimals and of doubles, roundings of decimals; casts between numbers;
+                 CASE, COALESCE, NULLIF; the year of a date; the beginning of a text
+    conditions   = <> < <= > >= IN within one family of types, LIKE without `_`, IS NULL, a bare
                  boolean column, and AND, OR, NOT over them, three-valued
 
 Whatever else turns up, a NaN or a number that outgrows its type included, is `Beyond`, and Spark's to evaluate.
@@ -17,20 +18,26 @@ from __future__ import annotations
 from calendar import monthrange
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from seiche.plan.algebra import Item
+from seiche.stream.near_decimals import (
+    ARITHMETIC,
+    DIGITS_MAX,
+    INTEGERS,
+    Beyond,
+    Values,
+    arithmetic,
+    as_decimal,
+    quotient,
+    rounded,
+)
 from seiche.types import Kind, SqlType
 
-DIGITS_MAX = 38
-_DIGITS_KEPT = 6  # of the scale, when Spark shortens the type of a product
-_DOUBLES_EXACT = 1 << 53
-_INTEGERS = {pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}  # and the digits of each
 _INTEGER_TYPES = {
     exp.DataType.Type.SMALLINT: pa.int16(),
     exp.DataType.Type.INT: pa.int32(),
@@ -73,26 +80,25 @@ _COMPARISONS: Mapping[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.GT: pc.greater,
     exp.GTE: pc.greater_equal,
 }
-_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
-    "add": pc.add_checked,
-    "subtract": pc.subtract_checked,
-    "multiply": pc.multiply_checked,
-}
 _SIGNS: Mapping[type[exp.Expr], str] = {exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply"}
-
-Values: TypeAlias = Any  # an array with a value for each row, or a scalar for all of them
-
-
-class Beyond(Exception):
-    """Something that is Spark's to evaluate."""
 
 
 class Row:
     """The rows that an expression is evaluated over: `find` gives a column's name in the table and its type."""
 
-    def __init__(self, rows: pa.Table, find: Callable[[exp.Column], tuple[str, SqlType]]) -> None:
+    def __init__(
+        self,
+        rows: pa.Table,
+        find: Callable[[exp.Column], tuple[str, SqlType]],
+        known: Mapping[str, Values] | None = None,
+    ) -> None:
         self._rows = rows
         self._find = find
+        self._known = known or {}
+
+    def knowing(self, name: str, values: Values) -> Row:
+        """The same rows, and a name for values that were evaluated over them."""
+        return Row(self._rows, self._find, {**self._known, name: values})
 
     def plain(self, node: exp.Column, type_: SqlType) -> pa.ChunkedArray:
         """A column as it is, when it is stored as values of the type are."""
@@ -101,14 +107,18 @@ class Row:
             raise Beyond
         return self._rows[name]
 
-    def column(self, node: exp.Column) -> pa.ChunkedArray:
+    def column(self, node: exp.Column) -> Values:
+        if not node.table and node.name in self._known:
+            return self._known[node.name]
         name, type_ = self._find(node)
         if type_.kind not in _KINDS or type_.padded:
             raise Beyond
         values = self._rows[name]
         return values if values.type == type_.arrow else values.cast(type_.arrow)
 
-    def is_null(self, node: exp.Column) -> pa.ChunkedArray:
+    def is_null(self, node: exp.Column) -> Values:
+        if not node.table and node.name in self._known:
+            return pc.is_null(self._known[node.name])
         return pc.is_null(self._rows[self._find(node)[0]])
 
 
@@ -173,12 +183,18 @@ def _empty(node: exp.Expr) -> set[str]:
 
 def _compared(how: type[exp.Expr], left: exp.Expr, right: exp.Expr, row: Row) -> Values:
     sides = _value(left, row), _value(right, row)
-    types = [each.type for each in sides]
-    if all(each in _INTEGERS for each in types):
+    types = given = [each.type for each in sides]
+    if all(each in INTEGERS for each in types):
         sides = _cast_both(sides, pa.int64())
-    elif all(map(pa.types.is_decimal, types)):
+    elif all(pa.types.is_decimal(each) or each in INTEGERS for each in types):
+        sides = tuple(
+            each if pa.types.is_decimal(each.type) else as_decimal(each, INTEGERS[each.type], 0) for each in sides
+        )
+        types = [each.type for each in sides]
         scale = max(each.scale for each in types)
         digits = max(each.precision - each.scale for each in types) + scale
+        if digits > DIGITS_MAX and any(each in INTEGERS for each in given):
+            raise Beyond  # Spark would round
         sides = _cast_both(
             sides, pa.decimal128(digits, scale) if digits <= DIGITS_MAX else pa.decimal256(digits, scale)
         )
@@ -197,18 +213,26 @@ def _has_nan(values: Values) -> bool:
 
 
 def _like(values: Values, pattern: exp.Expr) -> Values:
-    """A pattern that is a text with % before it, behind it or both."""
+    """A pattern of texts and % between, before or behind them."""
     if not pa.types.is_string(values.type) or not isinstance(pattern, exp.Literal) or not pattern.is_string:
         raise Beyond
     text = str(pattern.this)
     body = text.strip("%")
-    if not body or any(each in body for each in "%_\\"):
+    if not body or any(each in body for each in "_\\"):
         raise Beyond
+    if "%" in body:
+        ends = "^" if not text.startswith("%") else "", "$" if not text.endswith("%") else ""
+        return pc.match_substring_regex(values, f"(?s){ends[0]}{'.*'.join(map(_quoted, body.split('%')))}{ends[1]}")
     if text == body:
         return pc.equal(values, text)
     if text.startswith("%") and text.endswith("%"):
         return pc.match_substring(values, body)
     return (pc.starts_with if text.endswith("%") else pc.ends_with)(values, body)
+
+
+def _quoted(text: str) -> str:
+    """The text as a regular expression that matches nothing else."""
+    return "".join(each if each.isalnum() or ord(each) > 127 else f"\\{each}" for each in text)
 
 
 # --- values --------------------------------------------------------------------------------------------
@@ -223,6 +247,15 @@ def _value(node: exp.Expr, row: Row) -> Values:
             return pa.scalar(str(node.this))
         case exp.Literal() | exp.Neg():
             return _integer_scalar(node)
+        case exp.Boolean():
+            return pa.scalar(bool(node.this))
+        case exp.Coalesce():
+            return _coalesced([node.this, *node.expressions], row)
+        case exp.Nullif():
+            values, same = _value(node.this, row), _compared(exp.EQ, node.this, node.expression, row)
+            return pc.if_else(pc.fill_null(same, False), pa.scalar(None, values.type), values)
+        case exp.Div():
+            return _quotient(_value(node.left, row), _value(node.right, row))
         case exp.Cast():
             return _cast(node, row)
         case exp.Add() | exp.Sub() | exp.Mul():
@@ -262,10 +295,25 @@ def _called(name: str, arguments: list[exp.Expr], row: Row) -> Values:
         return pc.cast(pc.year(_value(arguments[0], row)), pa.int32())
     if name == "substr" and len(arguments) == 3:
         return _beginning(_value(arguments[0], row), *map(_integer, arguments[1:]))
+    if name == "get" and isinstance(node := arguments[0], exp.Anonymous) and str(node.this).lower() == "transform":
+        array, body = node.expressions
+        return _once(array, body, row)
+    if name == "round" and len(arguments) == 2:
+        return rounded(_value(arguments[0], row), _integer(arguments[1]))
+    if name == "try_divide" and len(arguments) == 2:
+        return _quotient(*(_value(each, row) for each in arguments))
     operation = name.removeprefix("try_")
-    if operation != name and operation in _ARITHMETIC and len(arguments) == 2:
+    if operation != name and operation in ARITHMETIC and len(arguments) == 2:
         return _arithmetic(operation, *(_value(each, row) for each in arguments))
     raise Beyond
+
+
+def _once(array: exp.Expr, body: exp.Expr, row: Row) -> Values:
+    """A value that is evaluated once, and an expression that mentions it by a name (`seiche.sql.nodes.let`)."""
+    if not isinstance(array, exp.Anonymous) or len(array.expressions) != 1 or not isinstance(body, exp.Lambda):
+        raise Beyond
+    (name,) = body.expressions
+    return _value(body.this, row.knowing(name.name, _value(array.expressions[0], row)))
 
 
 def _later(unit: str, count: int | None, start: Values) -> pa.Scalar:
@@ -286,30 +334,19 @@ def _later(unit: str, count: int | None, start: Values) -> pa.Scalar:
 
 
 def _arithmetic(operation: str, left: Values, right: Values) -> Values:
-    if left.type in _INTEGERS and left.type == right.type:
-        return _ARITHMETIC[operation](left, right)
-    if not (pa.types.is_decimal128(left.type) and pa.types.is_decimal128(right.type)):
+    if left.type in INTEGERS and left.type == right.type:
+        return ARITHMETIC[operation](left, right)
+    return arithmetic(operation, left, right)
+
+
+def _quotient(left: Values, right: Values) -> Values:
+    """Of doubles as processors divide them, and of decimals; what is divided by zero is Spark's to tell."""
+    zero = pc.equal(right, pa.scalar(0, right.type))
+    if zero.as_py() if isinstance(zero, pa.Scalar) else pc.any(zero).as_py():
         raise Beyond
-    digits, scale = _of_product(left.type, right.type) if operation == "multiply" else _of_sum(left.type, right.type)
-    if digits <= DIGITS_MAX:
-        return _ARITHMETIC[operation](left, right).cast(pa.decimal128(digits, scale))
-    if operation != "multiply" or max(DIGITS_MAX - (digits - scale), min(scale, _DIGITS_KEPT)) != scale:
-        raise Beyond  # Spark would round
-    wide = _ARITHMETIC[operation](_wide(left), _wide(right))
-    return wide.cast(pa.decimal128(DIGITS_MAX, scale))
-
-
-def _wide(values: Values) -> Values:
-    return values.cast(pa.decimal256(values.type.precision, values.type.scale))
-
-
-def _of_product(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
-    return left.precision + right.precision + 1, left.scale + right.scale
-
-
-def _of_sum(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
-    scale = max(left.scale, right.scale)
-    return max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale
+    if left.type == right.type == pa.float64():
+        return pc.divide(left, right)
+    return quotient(left, right)
 
 
 def _cast(node: exp.Cast, row: Row) -> Values:
@@ -321,33 +358,17 @@ def _cast(node: exp.Cast, row: Row) -> Values:
     match target.this:
         case exp.DataType.Type.DECIMAL if len(target.expressions) == 2:
             precision, scale = (int(each.name) for each in target.expressions)
-            return _as_decimal(values, precision, scale)
-        case kind if kind in _INTEGER_TYPES and known in _INTEGERS:
+            return as_decimal(values, precision, scale)
+        case kind if kind in _INTEGER_TYPES and known in INTEGERS:
             return values.cast(_INTEGER_TYPES[kind])
         case exp.DataType.Type.DATE if isinstance(values, pa.StringScalar):
             return pa.scalar(_day(values.as_py()), pa.date32())
         case exp.DataType.Type.TIMESTAMPNTZ if known == pa.date32():
             return values.cast(_TIMESTAMP)
-        case exp.DataType.Type.DOUBLE if isinstance(values, pa.Scalar) and known in _INTEGERS:
-            if abs(values.as_py()) > _DOUBLES_EXACT:
-                raise Beyond
-            return pa.scalar(float(values.as_py()))
+        case exp.DataType.Type.DOUBLE if known in INTEGERS:
+            return values.cast(pa.float64())  # what a double cannot tell exactly, Arrow refuses
         case _:
             raise Beyond
-
-
-def _as_decimal(values: Values, precision: int, scale: int) -> Values:
-    target = pa.decimal128(precision, scale)
-    if isinstance(values, pa.StringScalar):
-        try:
-            return pa.scalar(Decimal(values.as_py()), target)
-        except InvalidOperation:
-            raise Beyond from None
-    if values.type in _INTEGERS:
-        values = values.cast(pa.decimal128(_INTEGERS[values.type], 0))
-    if not pa.types.is_decimal128(values.type) or values.type.scale > scale:
-        raise Beyond
-    return values.cast(target)
 
 
 def _day(text: str) -> date:
@@ -370,6 +391,47 @@ def _case(node: exp.Case, row: Row) -> Values:
             raise Beyond
         found = pc.if_else(pc.fill_null(_condition(each.this, row), False), chosen, found)
     return found
+
+
+def _coalesced(nodes: list[exp.Expr], row: Row) -> Values:
+    """The first value that there is. What nobody needs is not evaluated, as long as its type is known."""
+    found = _value(nodes[0], row)
+    for node in nodes[1:]:
+        if _decimal_type(node.unnest()) == found.type and not _may_help(node, found, row):
+            continue
+        other = _value(node, row)
+        if other.type != found.type:
+            raise Beyond
+        found = pc.coalesce(found, other)
+    return found
+
+
+def _may_help(node: exp.Expr, found: Values, row: Row) -> bool:
+    """Whether an expression may have a value where there is none yet: not if a column that it needs has none either."""
+    missing = pc.is_null(found)
+    needed = [row.is_null(column) for column in node.find_all(exp.Column)] if _needs_all(node) else []
+    for each in needed:
+        missing = pc.and_not(missing, each)
+    return bool(missing.as_py() if isinstance(missing, pa.Scalar) else pc.any(missing).as_py())
+
+
+def _needs_all(node: exp.Expr) -> bool:
+    """Whether the value is NULL as soon as one of its columns is."""
+    known = (exp.Cast, exp.Div, exp.Mul, exp.Add, exp.Sub, exp.Paren, exp.Column, exp.Literal, exp.Nullif)
+    parts = (exp.Identifier, exp.DataType, exp.DataTypeParam)
+    calls = {"try_divide", "try_multiply", "try_add", "try_subtract"}
+    return all(
+        isinstance(each, known + parts) or (isinstance(each, exp.Anonymous) and str(each.this).lower() in calls)
+        for each in node.walk()
+    )
+
+
+def _decimal_type(node: exp.Expr) -> pa.DataType | None:
+    """The type of a cast to a decimal."""
+    target = node.to if isinstance(node, exp.Cast) else None
+    if not isinstance(target, exp.DataType) or target.this is not exp.DataType.Type.DECIMAL or not target.expressions:
+        return None
+    return pa.decimal128(*(int(each.name) for each in target.expressions))
 
 
 def _beginning(values: Values, start: int | None, length: int | None) -> Values:

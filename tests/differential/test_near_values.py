@@ -62,7 +62,7 @@ ROWS = 60
 
 
 def _number(chance: random.Random, depth: int = 0) -> str:
-    kind = chance.randrange(9) if depth < 3 else chance.randrange(3)
+    kind = chance.randrange(13) if depth < 3 else chance.randrange(3)
     match kind:
         case 0 | 1:
             return chance.choice(["price", "price", "rate", "rate", "i", "b", "s", "wide"])
@@ -72,6 +72,14 @@ def _number(chance: random.Random, depth: int = 0) -> str:
             return f"({_number(chance, depth + 1)} * {_number(chance, depth + 1)})"
         case 6 | 7:
             return f"({_number(chance, depth + 1)} {chance.choice('+-')} {_number(chance, depth + 1)})"
+        case 9 | 10:
+            return f"({_number(chance, depth + 1)} / {_number(chance, depth + 1)})"
+        case 11:
+            return f"round({_number(chance, depth + 1)}, {chance.choice([0, 2, 5, 20])})"
+        case 12:
+            return f"nullif({_number(chance, depth + 1)}, {_number(chance, depth + 1)})"
+        case 8:
+            return f"coalesce({_number(chance, depth + 1)}, {_number(chance, depth + 1)})"
         case _:
             inner = [_number(chance, depth + 1) for _ in range(2)]
             return f"CASE WHEN {_condition(chance, depth + 1)} THEN {inner[0]} ELSE {inner[1]} END"
@@ -83,7 +91,9 @@ def _condition(chance: random.Random, depth: int = 0) -> str:
         case 0 | 1:
             return f"{_number(chance, depth + 1)} {sign} {_number(chance, depth + 1)}"
         case 2:
-            pattern = chance.choice(["a%", "%a", "%é%", "a", "PROMO%", "a_", "%"])
+            pattern = chance.choice(
+                ["a%", "%a", "%é%", "a", "PROMO%", "a_", "%", "a%é", "%P%O%x%", "%.%", "P%x", "%é%\U0001d11e"]
+            )
             return f"port {chance.choice(['', 'NOT '])}LIKE '{pattern}'"
         case 3:
             moved = chance.choice(["+ INTERVAL '1 month'", "- INTERVAL '90 days'", "+ INTERVAL '1 year'", ""])
@@ -138,6 +148,10 @@ def test_arrow_and_spark_evaluate_alike(spark: SparkSession, values: dict[str, l
         "price * i",
         "i + 1",
         "substr(port, 1, 2)",
+        "price / 3",
+        "round(price / 7, 2)",
+        "i / 2.0",
+        "100.0 * price * (1 - rate) / 8",
     ],
 )
 def test_what_reports_compute_is_told_here(text: str) -> None:
@@ -147,11 +161,11 @@ def test_what_reports_compute_is_told_here(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "price / 3",
+        "price / rate",
         "wide * wide * wide",
         "upper(port)",
         "d + 1",
-        "round(price, 1)",
+        "round(price, -1)",
         "substr(port, 2, 2)",
         "day::varchar",
     ],

@@ -314,7 +314,7 @@ def test_only_values_that_arrow_orders_are_merged_here(query: str, here: bool) -
 
 
 def test_expressions_over_results_are_evaluated_elsewhere() -> None:
-    (fragment,) = Harbour().fragments("SELECT flag, sum(tons) + 1 AS more FROM ships GROUP BY flag")
+    (fragment,) = Harbour().fragments("SELECT flag, length(sum(tons)::varchar) AS more FROM ships GROUP BY flag")
     assert isinstance(fragment.plan, Aggregate)
     asked: list[pa.Table] = []
 
