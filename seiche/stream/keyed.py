@@ -4,7 +4,8 @@
     2. new rows   the node's query over the inputs at the new epoch, restricted to those values
     3. old rows   those that the node's own relation stores for those values
 
-The difference of 2 and 3 is what changed, in one Spark action. Old rows are not computed again: what is stored is what
+The difference of 2 and 3 is what changed, in one Spark action; or in none, where few rows can be looked up and joined
+by the driver. Old rows are not computed again: what is stored is what
 leaves, even where a query leaves something open, like the order of equal rows.
 
 Without a key every row is affected, and nothing is restricted.
@@ -12,34 +13,50 @@ Without a key every row is affected, and nothing is restricted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from seiche.model import OP
-from seiche.plan.algebra import Keyed, Plan, Scan, Select, UnionAll, field_of, input_index, scans
+from seiche.model import OP, VNODE
+from seiche.plan.algebra import (
+    Item,
+    Keyed,
+    Plan,
+    Scan,
+    Select,
+    UnionAll,
+    field_of,
+    input_column,
+    input_index,
+    make_select,
+)
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes, local_frame, spark_ddl
-from seiche.stream import near, near_join
-from seiche.stream.linear import changes_sql, exact_sql, index_scan, near_restricted_sql, restricted_sql, with_vnode
+from seiche.storage.vnodes import vnodes_of
+from seiche.stream import near, near_join, near_keyed
+from seiche.stream.linear import changes_sql, exact_sql, index_scan, restricted_rows_sql, restricted_sql, with_vnode
+from seiche.stream.matching import PLAIN, codes
 from seiche.stream.predicates import Lookup, key_predicate
 from seiche.stream.recompute import tolerant
 from seiche.stream.runtime import EpochReads, Runtime
 from seiche.stream.temporal import at
 from seiche.types import Kind, SqlType
 
-# Types whose equal values have equal bits, and that go to Spark from Arrow as they are.
-_PLAIN = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR, Kind.BOOLEAN)
+# Types whose values are told apart by the driver.
+_TOLD_APART = (*PLAIN, Kind.BOOLEAN)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The values of the key that are evaluated: a view with columns k0, k1 …, and the rows of it if they are few."""
+    """The values of the key that are evaluated: a view with columns k0, k1 …, made when somebody asks, and the rows of
+    it if they are few."""
 
-    view: str
+    view: Callable[[], str]
     table: pa.Table | None
     near: near_join.Wanted | None = None  # the same for lookups by the driver, where those are possible
 
@@ -58,9 +75,7 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
     if not plan.partition:
         changed = any(changes_sql(each, reads, broadcast=small) is not None for each in plan.inputs)
         return _emit(fragment, runtime, reads, None, small=small) if changed else None
-    table = _mentioned(plan, reads) if small else None
-    if table is None and small:
-        table = _found(plan, runtime, reads)
+    table = _few(plan, runtime, reads) if small else None
     if table is None:
         query = _affected(plan, reads, broadcast=small)
         if query is None:
@@ -72,11 +87,13 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
             return None
         known = not any(column.null_count for column in table.columns)
         asked = near_join.Wanted(table, _total(plan, reads)) if known else None
-        view = reads.scope.view(local_frame(runtime.spark, table))
-        return _emit(fragment, runtime, reads, _Wanted(view, table, asked), small=True)
+        few = table
+        view = cache(lambda: reads.scope.view(local_frame(runtime.spark, few)))
+        return _emit(fragment, runtime, reads, _Wanted(view, few, asked), small=True)
     frame = frame.persist()
     try:
-        return _emit(fragment, runtime, reads, _Wanted(reads.scope.view(frame), None), small=False)
+        name = reads.scope.view(frame)
+        return _emit(fragment, runtime, reads, _Wanted(lambda: name, None), small=False)
     finally:
         frame.unpersist()
 
@@ -89,25 +106,71 @@ def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
     return reads.scope.sql(with_vnode(evaluated(plan, inputs, reads), fragment.schema))
 
 
-def _mentioned(plan: Keyed, reads: EpochReads) -> pa.Table | None:
-    """The values of the key, taken from changes that are on the driver; None when Spark has to tell."""
-    parts = []
-    for source, keys in _driving(plan):
-        if all(reads.changed(scan.relation) is None for scan in scans(source)):
+def _few(plan: Keyed, runtime: Runtime, reads: EpochReads) -> pa.Table | None:
+    """The values of the key that the changes mention, told apart on the driver; None when Spark has to.
+
+    The changes of one input after the other: where those are on the driver no job has to run.
+    """
+    if not all(field_of(source, key).type.kind in _TOLD_APART for source, keys in _driving(plan) for key in keys):
+        return None
+    parts: list[pa.Table] = []
+    for source, keys in sorted(_driving(plan), key=lambda each: _scanned(*each) is None):
+        names = [f"k{number}" for number in range(len(keys))]
+        if _is_foreseen(source, keys, parts, reads):
             continue
-        columns = _scanned(source, keys)
-        if columns is None:
-            return None
-        scan, names, conditions = columns
-        changes = reads.changed(scan.relation)
-        assert changes is not None
-        rows = changes.table
-        for condition in conditions:
-            rows = near.filtered(condition, rows, scan.schema) if rows is not None else None
-        if rows is None:
-            return None
-        parts.append(rows.select(names).rename_columns([f"k{number}" for number in range(len(keys))]))
+        part = _mentioned(source, keys, reads)
+        if part is None:
+            changes = changes_sql(source, reads, broadcast=True)
+            if changes is None:
+                continue
+            shown = ", ".join(f"`{key}` AS `{name}`" for key, name in zip(keys, names, strict=True))
+            part = runtime.collect(reads.scope.sql(f"SELECT {shown} FROM ({changes})"))
+            if part is None:
+                return None
+        nullable = [each.with_nullable(True) for each in part.schema]
+        parts.append(part.cast(pa.schema(nullable)).rename_columns(names))
     return _told_apart(parts)
+
+
+def _is_foreseen(source: Plan, keys: Sequence[str], known: Sequence[pa.Table], reads: EpochReads) -> bool:
+    """Whether no change of a join can have other values in the key than those that are known.
+
+    What changed in its inputs tells, where they hold the key themselves; it need not be joined then.
+    """
+    if not known or not isinstance(source, Select) or len(source.inputs) < 2:
+        return False
+    exprs = {item.field.name: item.expr.unnest() for item in source.items}
+    equal = [_equal_columns(source, exprs[key]) for key in keys]
+    whole = pa.concat_tables(known) if all(each.schema == known[0].schema for each in known) else None
+    for index, scan in enumerate(source.inputs):
+        changes = reads.changed(scan.relation) if isinstance(scan, Scan) else None
+        if isinstance(scan, Scan) and changes is None:
+            continue
+        own = [next((each.name for each in columns if input_index(each) == index), None) for columns in equal]
+        names = [each for each in own if each is not None]
+        if whole is None or changes is None or changes.table is None or len(names) < len(own):
+            return False
+        rows = changes.table.select(names)
+        if rows.schema.types != whole.schema.types:
+            return False
+        mine, theirs = codes(rows, whole)
+        if not np.isin(mine, theirs).all():
+            return False
+    return True
+
+
+def _mentioned(source: Plan, keys: Sequence[str], reads: EpochReads) -> pa.Table | None:
+    """The values that changes of an input have in the fields of the key, by the driver; None when Spark has to tell."""
+    columns = _scanned(source, keys)
+    if columns is None:
+        rows = near_join.changes(source, reads)
+        return rows.select(list(keys)) if rows is not None else None
+    scan, names, conditions = columns
+    changes = reads.changed(scan.relation)
+    rows = changes.table if changes is not None else None
+    for condition in conditions:
+        rows = near.filtered(condition, rows, scan.schema) if rows is not None else None
+    return rows.select(names) if rows is not None else None
 
 
 def _told_apart(parts: Sequence[pa.Table]) -> pa.Table | None:
@@ -133,26 +196,6 @@ def _total(plan: Keyed, reads: EpochReads) -> int | None:
     return max(found, default=None)
 
 
-def _found(plan: Keyed, runtime: Runtime, reads: EpochReads) -> pa.Table | None:
-    """The values of the key that the changes mention, told apart on the driver; None when Spark has to.
-
-    The changes of one input after the other: where those come from the driver no job has to run.
-    """
-    if not all(field_of(source, key).type.kind in _PLAIN for source, keys in _driving(plan) for key in keys):
-        return None
-    parts = []
-    for source, keys in _driving(plan):
-        changes = changes_sql(source, reads, broadcast=True)
-        if changes is None:
-            continue
-        shown = ", ".join(f"`{key}` AS `k{number}`" for number, key in enumerate(keys))
-        part = runtime.collect(reads.scope.sql(f"SELECT {shown} FROM ({changes})"))
-        if part is None:
-            return None
-        parts.append(part.cast(pa.schema([each.with_nullable(True) for each in part.schema])))
-    return _told_apart(parts)
-
-
 def _scanned(source: Plan, keys: Sequence[str]) -> tuple[Scan, list[str], tuple[exp.Expr, ...]] | None:
     """The columns of a stored relation that the keys are, and what its rows have to fulfil; None for a join."""
     conditions: tuple[exp.Expr, ...] = ()
@@ -166,7 +209,7 @@ def _scanned(source: Plan, keys: Sequence[str]) -> tuple[Scan, list[str], tuple[
         scan, names, conditions = source.inputs[0], [each.name for each in columns], source.conjuncts
     else:
         return None
-    plain = all(scan.schema.column(name).type.kind in _PLAIN for name in names)
+    plain = all(scan.schema.column(name).type.kind in _TOLD_APART for name in names)
     return (scan, names, conditions) if plain else None
 
 
@@ -186,17 +229,104 @@ def _emit(
 ) -> Changes | None:
     plan = fragment.plan
     assert isinstance(plan, Keyed)
-    inputs = [
-        _restricted(source, keys, wanted, reads, broadcast=small)
-        if wanted is not None
-        else exact_sql(source, reads, reads.after)
-        for source, keys in _driving(plan)
-    ]
+    near = _all_put_together(plan, wanted, reads) if small else [None] * len(_driving(plan))
+    held = _held(fragment, plan, wanted, reads) if small else None
+    changed = _near_changes(fragment, plan, near, held, runtime)
+    if changed is not None:
+        return runtime.emit_table(fragment.relation, fragment.schema, changed, reads.after)
+    inputs = []
+    for (source, keys), looked_up in zip(_driving(plan), near, strict=True):
+        if looked_up is not None:
+            inputs.append(restricted_rows_sql(_select(source), looked_up, reads))
+        elif wanted is not None:
+            inputs.append(_restricted(source, keys, wanted, reads, broadcast=small))
+        else:
+            inputs.append(exact_sql(source, reads, reads.after))
     if len(plan.inputs) > len(inputs):
         inputs.append(partners(plan, reads, broadcast=small))
-    old = _stored(fragment, plan, wanted, reads, broadcast=small)
+    old = _stored(fragment, plan, wanted, held, reads, broadcast=small)
     frame = reads.scope.sql(with_vnode(f"({evaluated(plan, inputs, reads)}) UNION ALL ({old})", fragment.schema))
     return runtime.emit(fragment.relation, fragment.schema, frame, reads.after, small=small)
+
+
+def _all_put_together(plan: Keyed, wanted: _Wanted | None, reads: EpochReads) -> list[near_join.Joined | None]:
+    """The rows of each input that have wanted values, where the driver can look them up.
+
+    Of a semi join what is looked in comes first: rows for which there is nothing need not be looked up.
+    """
+    found: dict[int, near_join.Joined | None] = {}
+    inputs = _driving(plan)
+    for number in near_keyed.looked_in(plan):
+        source, keys = inputs[number]
+        found[number] = _put_together(source, keys, wanted, reads)
+        if found[number] is not None and wanted is not None and wanted.near is not None:
+            wanted = replace(wanted, near=_present(wanted.near, _select(source), keys, found[number]))
+    rest = {number: _put_together(*each, wanted, reads) for number, each in enumerate(inputs) if number not in found}
+    return [(found | rest)[number] for number in range(len(inputs))]
+
+
+def _present(
+    wanted: near_join.Wanted, source: Select, keys: Sequence[str], found: near_join.Joined | None
+) -> near_join.Wanted:
+    """The wanted values that rows of an input have, as far as the driver can tell."""
+    table = near_join.fields_of(source, found) if found is not None else None
+    held = table.select(list(keys)) if table is not None else None
+    if held is None or held.schema.types != wanted.rows.schema.types:
+        return wanted
+    mine, theirs = codes(wanted.rows, held)
+    return near_join.Wanted(wanted.rows.filter(pa.array(np.isin(mine, theirs))), wanted.total)
+
+
+def _put_together(
+    source: Plan, keys: Sequence[str], wanted: _Wanted | None, reads: EpochReads
+) -> near_join.Joined | None:
+    """The rows of an input that have wanted values, where the driver can look them up."""
+    if wanted is None or wanted.near is None or not isinstance(source, Scan | Select):
+        return None
+    return near_join.restricted(_select(source), keys, wanted.near, reads)
+
+
+def _select(source: Plan) -> Select:
+    if isinstance(source, Scan):
+        return make_select([source], [], [Item(each, input_column(0, each.name)) for each in source.fields])
+    assert isinstance(source, Select)
+    return source
+
+
+def _held(fragment: Fragment, plan: Keyed, wanted: _Wanted | None, reads: EpochReads) -> pa.Table | None:
+    """What the relation holds for the wanted values, where the driver can look it up."""
+    if wanted is None or wanted.near is None:
+        return None
+    return near_join.stored(Scan(fragment.relation, fragment.schema), plan.partition, wanted.near, reads)
+
+
+def _near_changes(
+    fragment: Fragment,
+    plan: Keyed,
+    inputs: Sequence[near_join.Joined | None],
+    held: pa.Table | None,
+    runtime: Runtime,
+) -> pa.Table | None:
+    """The rows that come and those that leave, all of it by the driver; None where Spark has to evaluate something."""
+    if held is None or len(inputs) < len(plan.inputs):
+        return None
+    tables = []
+    for source, rows in zip(plan.inputs, inputs, strict=True):
+        table = near_join.fields_of(_select(source), rows) if rows is not None else None
+        if table is None:
+            return None
+        tables.append(table)
+    coming = near_keyed.evaluated(plan, tables, runtime.limits.inline_rows_max)
+    if coming is None:
+        return None
+    names = list(fragment.schema.names)
+    target = pa.schema([pa.field(column.name, column.type.arrow) for column in fragment.schema.columns])
+    rows = pa.concat_tables([coming.select(names).cast(target), held.select(names).cast(target)])
+    numbers = vnodes_of(rows, fragment.schema)
+    if numbers is None:
+        return None
+    signs = np.repeat(np.array([1, -1], np.int8), [coming.num_rows, held.num_rows])
+    return rows.append_column(VNODE, numbers).append_column(OP, pa.array(signs))
 
 
 def _driving(plan: Keyed) -> list[tuple[Plan, tuple[str, ...]]]:
@@ -225,30 +355,34 @@ def evaluated(plan: Keyed, inputs: Sequence[str], reads: EpochReads) -> str:
     return f"SELECT {', '.join(columns)}, cast(1 as tinyint) AS `{OP}` FROM (WITH {tables} {body})"
 
 
-def _stored(fragment: Fragment, plan: Keyed, wanted: _Wanted | None, reads: EpochReads, *, broadcast: bool) -> str:
+def _stored(
+    fragment: Fragment,
+    plan: Keyed,
+    wanted: _Wanted | None,
+    held: pa.Table | None,
+    reads: EpochReads,
+    *,
+    broadcast: bool,
+) -> str:
     """What the relation holds for the wanted values, as rows that leave. Signs of the log add up at the end."""
     names = ", ".join(f"s.`{name}`" for name in fragment.schema.names)
     leaving = f"SELECT {names}, cast(-s.`{OP}` as tinyint) AS `{OP}`"
     if wanted is None:
         return f"{leaving} FROM {reads.weighted(fragment.relation, reads.before)} s"
-    if broadcast and wanted.near is not None:
-        rows = near_join.stored(Scan(fragment.relation, fragment.schema), plan.partition, wanted.near, reads)
-        if rows is not None:
-            frame = local_frame(reads.runtime.spark, rows.drop_columns([OP]), spark_ddl(fragment.schema, ()))
-            return f"SELECT {names}, cast(-1 as tinyint) AS `{OP}` FROM {reads.scope.view(frame)} s"
+    if held is not None:
+        frame = local_frame(reads.runtime.spark, held.drop_columns([OP]), spark_ddl(fragment.schema, ()))
+        return f"SELECT {names}, cast(-1 as tinyint) AS `{OP}` FROM {reads.scope.view(frame)} s"
     lookup = _conditions(wanted, [(name, field_of(plan, name).type) for name in plan.partition])
     stored = reads.weighted(fragment.relation, reads.before, lookup.sql if lookup else None)
     hint = "/*+ BROADCAST(w) */ " if broadcast else ""
     same = _same("s", plan.partition)
-    return f"{leaving.replace('SELECT ', f'SELECT {hint}', 1)} FROM {stored} s LEFT SEMI JOIN {wanted.view} w ON {same}"
+    return (
+        f"{leaving.replace('SELECT ', f'SELECT {hint}', 1)} FROM {stored} s LEFT SEMI JOIN {wanted.view()} w ON {same}"
+    )
 
 
 def _restricted(source: Plan, keys: Sequence[str], wanted: _Wanted, reads: EpochReads, *, broadcast: bool) -> str:
     """The rows of an input at the new epoch that have one of the wanted values."""
-    if broadcast and wanted.near is not None:
-        looked_up = near_restricted_sql(source, reads, keys, wanted.near)
-        if looked_up is not None:
-            return looked_up
     match source:
         case Scan():
             lookup = _conditions(wanted, [(key, field_of(source, key).type) for key in keys])
@@ -258,7 +392,7 @@ def _restricted(source: Plan, keys: Sequence[str], wanted: _Wanted, reads: Epoch
             rows = exact_sql(at[0], reads, at[1], lookup.sql if lookup else None)
             hint = "/*+ BROADCAST(w) */ " if broadcast else ""
             return (
-                f"SELECT {hint}{names}, s.`{OP}` FROM ({rows}) s LEFT SEMI JOIN {wanted.view} w ON {_same('s', keys)}"
+                f"SELECT {hint}{names}, s.`{OP}` FROM ({rows}) s LEFT SEMI JOIN {wanted.view()} w ON {_same('s', keys)}"
             )
         case UnionAll():
             parts = [_restricted(each, keys, wanted, reads, broadcast=broadcast) for each in source.inputs]
@@ -266,7 +400,7 @@ def _restricted(source: Plan, keys: Sequence[str], wanted: _Wanted, reads: Epoch
         case _:
             assert isinstance(source, Select)
             columns = ", ".join(f"`k{number}` AS `{key}`" for number, key in enumerate(keys))
-            view = f"(SELECT {columns} FROM {wanted.view})"
+            view = f"(SELECT {columns} FROM {wanted.view()})"
             lookups = _lookups(source, keys, wanted)
             return restricted_sql(source, reads, reads.after, keys, view, broadcast=broadcast, lookups=lookups)
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
-import pyarrow as pa
 from sqlglot import exp
 
 from seiche.errors import InvariantError
@@ -34,9 +33,7 @@ from seiche.plan.algebra import (
     Select,
     TemporalFilter,
     UnionAll,
-    input_column,
     input_index,
-    make_select,
 )
 from seiche.sql.failures import failure_of
 from seiche.sql.nodes import disjunction, disjuncts
@@ -197,15 +194,9 @@ def restricted_sql(
             raise InvariantError(f"{type(plan).__name__} cannot be restricted by key")
 
 
-def near_restricted_sql(plan: Plan, reads: EpochReads, keys: Sequence[str], wanted: near_join.Wanted) -> str | None:
-    """As `restricted_sql` at `reads.after`, for rows that the driver can put together; None where Spark has to."""
-    if isinstance(plan, Scan):
-        plan = make_select([plan], [], [Item(each, input_column(0, each.name)) for each in plan.fields])
-    rows = near_join.restricted(plan, keys, wanted, reads) if isinstance(plan, Select) else None
-    if rows is None:
-        return None
-    assert isinstance(plan, Select)
-    return _shown(plan, _fulfilled(plan, rows, reads), counting=False)
+def restricted_rows_sql(plan: Select, joined: near_join.Joined, reads: EpochReads) -> str:
+    """As `restricted_sql` at `reads.after`, for rows that the driver has put together."""
+    return _shown(plan, _fulfilled(plan, joined, reads), counting=False)
 
 
 def with_vnode(query: str, schema: RelationSchema, *, counting: bool = False) -> str:
@@ -218,26 +209,22 @@ def with_vnode(query: str, schema: RelationSchema, *, counting: bool = False) ->
 
 
 def joined_sql(plan: Select, joined: near_join.Joined, reads: EpochReads, *, counting: bool = False) -> str | None:
-    """The query for the changes of a join whose rows the driver has put together; None when there are none.
-
-    Whatever the driver took for equal, the conditions are evaluated by Spark.
-    """
-    rows = joined.rows
+    """The query for the changes of a join whose rows the driver has put together; None when there are none."""
     failed = [
         term
         for index, child in enumerate(plan.inputs)
         if counting and _failures(plan, index) and (start := changes_sql(child, reads, broadcast=True)) is not None
         for term in _failed_conditions(plan, index, start)
     ]
-    if rows.num_rows == 0 and not failed:
+    if joined.rows.num_rows == 0 and not failed:
         return None
-    return _union_all_of([_shown(plan, _fulfilled(plan, rows, reads), counting=counting), *failed])
+    return _union_all_of([_shown(plan, _fulfilled(plan, joined, reads), counting=counting), *failed])
 
 
-def _fulfilled(plan: Select, rows: pa.Table, reads: EpochReads) -> str:
-    """The query for those of the joined rows that fulfil the conditions."""
-    view = reads.scope.view(near_join.frame_of(rows, plan, reads.runtime.spark))
-    return _where(f"SELECT * FROM {view}", [f"({flat(each)})" for each in plan.conjuncts])
+def _fulfilled(plan: Select, joined: near_join.Joined, reads: EpochReads) -> str:
+    """The query for those of the joined rows that fulfil the conditions, which Spark evaluates unless all are told."""
+    view = reads.scope.view(near_join.frame_of(joined.rows, plan, reads.runtime.spark))
+    return _where(f"SELECT * FROM {view}", [f"({flat(each)})" for each in plan.conjuncts if not joined.told])
 
 
 def _through(plan: TemporalFilter, reads: EpochReads, *, broadcast: bool) -> list[str]:
@@ -433,7 +420,7 @@ __all__ = [
     "changes_sql",
     "exact_sql",
     "index_scan",
-    "near_restricted_sql",
+    "restricted_rows_sql",
     "restricted_sql",
     "weighted_sql",
     "with_vnode",

@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -31,16 +30,13 @@ from seiche.plan.algebra import Plan, Scan, Select, field_of, input_index
 from seiche.query import to_arrow
 from seiche.storage.changes import local_frame
 from seiche.stream.joined_row import flat, flat_name, inputs_of, needed
+from seiche.stream.matching import PLAIN, all_pairs, codes, pairs
 from seiche.stream.near import filtered
 from seiche.stream.near_values import Beyond, Row, fulfilled, shown
 from seiche.stream.runtime import EpochReads
-from seiche.types import Kind, SqlType
-
-# Types whose equal values have equal bits, and by which rows can be looked up.
-_PLAIN = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR)
+from seiche.types import SqlType
 
 _Tie = tuple[int, str, str]  # an input that is joined already, its column, and the equal one of the input to join
-_Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +119,8 @@ class Wanted:
     total: int | None
 
 
-def restricted(plan: Select, keys: Sequence[str], wanted: Wanted, reads: EpochReads) -> pa.Table | None:
-    """The joined rows at `reads.after` whose fields `keys` are wanted, with `_op`; None when Spark has to tell.
-
-    Some of them may not fulfil the conditions.
-    """
+def restricted(plan: Select, keys: Sequence[str], wanted: Wanted, reads: EpochReads) -> Joined | None:
+    """The joined rows at `reads.after` whose fields `keys` are wanted; None when Spark has to tell."""
     if not reads.looks_up or not all(isinstance(each, Scan) for each in plan.inputs) or not _are_hashable(plan):
         return None
     exprs = {item.field.name: item.expr.unnest() for item in plan.items}
@@ -141,11 +134,12 @@ def restricted(plan: Select, keys: Sequence[str], wanted: Wanted, reads: EpochRe
     route = _route(plan, start, reads) if values is not None else None
     if values is None or route is None:
         return None
+    walk = _Walk(plan, start, reads, lambda _: reads.after)
     rows = reads.having(scan.relation, reads.after, needed(plan)[start], values)
-    if rows is not None:
-        rows = _Walk(plan, start, reads, lambda _: reads.after).along(rows, route)
+    rows = walk.along(rows, route) if rows is not None else None
     names = [flat_name(input_index(column), column.name) for column in columns]
-    return _among(rows, names, wanted) if rows is not None else None
+    rows = _among(rows, names, wanted) if rows is not None else None
+    return Joined(rows, walk.told_all) if rows is not None else None
 
 
 def stored(scan: Scan, keys: Sequence[str], wanted: Wanted, reads: EpochReads) -> pa.Table | None:
@@ -165,7 +159,7 @@ def _values(
     found = {}
     for name, number in columns:
         type_, values = scan.schema.column(name).type, wanted.rows.column(number)
-        if type_.kind not in _PLAIN or values.type != type_.arrow:
+        if type_.kind not in PLAIN or values.type != type_.arrow:
             return None
         found[name] = values
     if reads.is_near(scan.relation) or set(scan.schema.key) <= set(found):
@@ -181,7 +175,7 @@ def _among(rows: pa.Table, names: Sequence[str], wanted: Wanted) -> pa.Table | N
     held = rows.select(list(names))
     if held.schema.types != wanted.rows.schema.types:
         return None
-    mine, theirs = _codes(held, wanted.rows)
+    mine, theirs = codes(held, wanted.rows)
     return rows.filter(pa.array(np.isin(mine, theirs)))
 
 
@@ -266,7 +260,7 @@ def _ties(plan: Select, bound: set[int], other: int) -> list[_Tie]:
                 continue
             if input_index(mine) in bound and input_index(theirs) == other:
                 type_ = _scan(plan, input_index(mine)).schema.column(mine.name).type
-                if type_.kind in _PLAIN and type_ == _scan(plan, other).schema.column(theirs.name).type:
+                if type_.kind in PLAIN and type_ == _scan(plan, other).schema.column(theirs.name).type:
                     found.append((input_index(mine), mine.name, theirs.name))
     return found
 
@@ -318,10 +312,10 @@ class _Walk:
         if partners is None:
             return None
         others = self._own(step.input, partners)
-        pairs = _pairs(rows.select(mine), others.select(theirs), limit) if mine else _all_pairs(rows, others, limit)
-        if pairs is None:
+        found = pairs(rows.select(mine), others.select(theirs), limit) if mine else all_pairs(rows, others, limit)
+        if found is None:
             return None
-        left, right = rows.take(pairs[0]), others.take(pairs[1])
+        left, right = rows.take(found[0]), others.take(found[1])
         sign = pc.multiply(left[OP], right[OP])
         for name in right.column_names:
             if name != OP:
@@ -386,36 +380,6 @@ def _is_tie(condition: exp.Expr) -> bool:
     return isinstance(condition, exp.EQ) and all(
         isinstance(side.unnest(), exp.Column) for side in (condition.left, condition.right)
     )
-
-
-def _all_pairs(left: pa.Table, right: pa.Table, limit: int) -> tuple[_Numbers, _Numbers] | None:
-    if left.num_rows * right.num_rows > limit:
-        return None
-    return np.repeat(np.arange(left.num_rows), right.num_rows), np.tile(np.arange(right.num_rows), left.num_rows)
-
-
-def _pairs(left: pa.Table, right: pa.Table, limit: int) -> tuple[_Numbers, _Numbers] | None:
-    """The positions of rows that agree in all columns; None when there are more of them than `limit`."""
-    mine, theirs = _codes(left, right)
-    order = np.argsort(theirs, kind="stable")
-    theirs = theirs[order]
-    first, last = np.searchsorted(theirs, mine, "left"), np.searchsorted(theirs, mine, "right")
-    count = last - first
-    total = int(count.sum())
-    if total > limit:
-        return None
-    starts = np.repeat(first - (np.cumsum(count) - count), count)
-    return np.repeat(np.arange(len(mine)), count), order[starts + np.arange(total)]
-
-
-def _codes(left: pa.Table, right: pa.Table) -> tuple[_Numbers, _Numbers]:
-    """A number for each row, equal where all columns are, and only there."""
-    codes: _Numbers = np.zeros(left.num_rows + right.num_rows, np.int64)
-    for mine, theirs in zip(left.columns, right.columns, strict=True):
-        both = pa.chunked_array([*mine.chunks, *theirs.chunks], mine.type).combine_chunks()
-        own = np.asarray(pc.dictionary_encode(both, null_encoding="encode").indices).astype(np.int64)
-        _, codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
-    return codes[: left.num_rows], codes[left.num_rows :]
 
 
 __all__ = ["Joined", "Wanted", "changes", "fields_of", "frame_of", "joined", "joined_row", "restricted", "stored"]

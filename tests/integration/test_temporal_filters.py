@@ -114,6 +114,14 @@ def test_time_that_passed_while_the_database_was_closed_is_made_up_for(harbour: 
     assert harbour.db.sql("SELECT id FROM recent").rows == [(2,)]
 
 
+def test_rows_that_leave_with_time_and_changes_of_another_input_share_an_epoch(harbour: Harbour) -> None:
+    harbour.db.execute(f"CREATE MATERIALIZED VIEW outer_ AS {QUERIES['outer_']}")
+    harbour.db.execute(f"INSERT INTO arrivals VALUES (1, 1, {moment(0)}, 5), (2, 2, {moment(90)}, 5)")
+    harbour.clock.ms += 3 * HOUR_MS
+    harbour.db.execute("INSERT INTO ships VALUES (4, 'Dorado', '0')")
+    harbour.check("outer_")
+
+
 def test_no_spark_job_runs_while_nothing_crosses_a_bound(harbour: Harbour) -> None:
     harbour.db.execute(f"INSERT INTO arrivals VALUES (1, 1, {moment(0)}, 5), (2, 1, {moment(300)}, 5)")
     harbour.db.execute(f"CREATE MATERIALIZED VIEW recent AS {QUERIES['recent']}")

@@ -10,7 +10,8 @@ import pytest
 
 from seiche.model import RelationId
 from seiche.plan.algebra import Aggregate, Select
-from seiche.stream.near_join import _pairs, _route
+from seiche.stream.matching import pairs
+from seiche.stream.near_join import _route
 from tests.unit.plan.harbour import ARRIVALS, BERTHS, SHIPS, Harbour
 
 
@@ -22,7 +23,7 @@ def test_pairs_are_the_rows_that_agree_in_all_columns(seed: int) -> None:
         pa.table({"x": pa.array([a for a, _ in side], pa.string()), "y": pa.array([b for _, b in side], pa.int32())})
         for side in sides
     )
-    found = _pairs(left, right, 1_000)
+    found = pairs(left, right, 1_000)
     assert found is not None
     expected = [(i, j) for i, mine in enumerate(sides[0]) for j, theirs in enumerate(sides[1]) if mine == theirs]
     assert sorted(zip(found[0].tolist(), found[1].tolist(), strict=True)) == expected
@@ -30,8 +31,8 @@ def test_pairs_are_the_rows_that_agree_in_all_columns(seed: int) -> None:
 
 def test_more_pairs_than_the_driver_may_hold_are_not_made() -> None:
     same = pa.table({"x": [1] * 10})
-    assert _pairs(same, same, 99) is None
-    assert _pairs(same, same, 100) is not None
+    assert pairs(same, same, 99) is None
+    assert pairs(same, same, 100) is not None
 
 
 class Sizes:
