@@ -6,6 +6,7 @@ A row must stay in its vnode: the key is that of the input. What can be evaluate
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -27,18 +28,33 @@ def mapped(plan: Plan, schema: RelationSchema, changes: Mapping[RelationId, Chan
     names = {item.field.name: item.expr.name for item in plan.items if isinstance(item.expr, exp.Column)}
     if [names.get(each) for each in schema.key] != list(scan.schema.key):
         return None
-    rows = changed.table
-    for condition in plan.conjuncts:
-        kept = filtered(condition, rows, scan.schema)
-        if kept is None:
-            return None
-        rows = kept
-    row = _row(rows, scan.schema)
-    try:
-        found = {item.field.name: shown(item, row, rows.num_rows) for item in plan.items}
-    except Beyond:
+    rows = _fulfilling(plan, scan, changed.table)
+    found = _items(plan, scan, rows) if rows is not None else None
+    if rows is None or found is None:
         return None
     return pa.table([*(found[each] for each in schema.names), rows[VNODE], rows[OP]], names=[*schema.names, VNODE, OP])
+
+
+def selected(plan: Select, scan: Scan, rows: pa.Table) -> pa.Table | None:
+    """The fields and `_op` of a Select over rows of its only input; None when Spark has to tell."""
+    kept = _fulfilling(plan, scan, rows)
+    found = _items(plan, scan, kept) if kept is not None else None
+    return pa.table({**found, OP: kept[OP]}) if kept is not None and found is not None else None
+
+
+def _fulfilling(plan: Select, scan: Scan, rows: pa.Table) -> pa.Table | None:
+    kept: pa.Table | None = rows
+    for condition in plan.conjuncts:
+        kept = filtered(condition, kept, scan.schema) if kept is not None else None
+    return kept
+
+
+def _items(plan: Select, scan: Scan, rows: pa.Table) -> dict[str, Any] | None:
+    row = _row(rows, scan.schema)
+    try:
+        return {item.field.name: shown(item, row, rows.num_rows) for item in plan.items}
+    except Beyond:
+        return None
 
 
 def filtered(condition: exp.Expr, rows: pa.Table, schema: RelationSchema) -> pa.Table | None:
@@ -53,4 +69,4 @@ def _row(rows: pa.Table, schema: RelationSchema) -> Row:
     return Row(rows, lambda node: (node.name, schema.column(node.name).type))
 
 
-__all__ = ["filtered", "mapped"]
+__all__ = ["filtered", "mapped", "selected"]

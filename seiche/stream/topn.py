@@ -2,8 +2,9 @@
 
 Every row that is not stored comes after the last stored one. So among the stored and the changed rows, those that come
 no later than the old last one are the first of all; when there are enough of them the input need not be read. That
-fails only when more stored rows leave than others take their places, and the input is sorted anew then. WITH TIES rows
-that are equal to the last stored one are stored too, so all others come after it for sure.
+fails only when more stored rows leave than others take their places, and the input is sorted anew then, on the driver
+if it is small. WITH TIES rows that are equal to the last stored one are stored too, so all others come after it for
+sure.
 
 An offset counts from the first row, which is not stored here: the input of such a node is a TopN itself, and is read.
 """
@@ -16,11 +17,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from seiche.model import OP, VNODE, RelationSchema
-from seiche.plan.algebra import TopN
+from seiche.plan.algebra import Plan, Scan, Select, TopN
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes, local_frame, normalised, spark_ddl, vnode_sql
 from seiche.storage.vnodes import vnodes_of
-from seiche.stream import near_join
+from seiche.stream import near, near_join
 from seiche.stream.linear import changes_sql, exact_sql, with_vnode
 from seiche.stream.near_values import ALIKE
 from seiche.stream.runtime import EpochReads, Runtime
@@ -43,6 +44,9 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
             assert changes is not None
             candidates = runtime.collect(reads.scope.sql(_candidates(fragment, plan, reads, changes)))
         changed = _decided(candidates, plan.limit) if candidates is not None else None
+        if changed is None and here:
+            candidates = _all_candidates(fragment, plan, runtime, reads)
+            changed = _decided(candidates, plan.limit, whole=True) if candidates is not None else None
         if changed is not None:
             return runtime.emit_table(fragment.relation, fragment.schema, changed, reads.after)
     names = _list(fragment.schema.names)
@@ -103,7 +107,38 @@ def _near_candidates(
         changed = runtime.collect(reads.scope.sql(changes))
     if stored is None or changed is None:
         return None
-    sides = [_counted(stored, schema, was=True), _counted(changed, schema, was=False)]
+    sides = [_counted(stored, schema, was=True, now=True), _counted(changed, schema, now=True)]
+    return _netted(sides, plan, schema, runtime, reads)
+
+
+def _all_candidates(fragment: Fragment, plan: TopN, runtime: Runtime, reads: EpochReads) -> pa.Table | None:
+    """Stored rows and all rows of a small input, in order, with `_was` and `_is`; None where Spark has to sort."""
+    schema = fragment.schema
+    stored = runtime.reader.rows(runtime.versions.at(fragment.relation, reads.before))
+    rows = _alive(plan.input, reads)
+    if stored is None or rows is None:
+        return None
+    sides = [_counted(stored, schema, was=True), _counted(rows, schema, now=True)]
+    return _netted(sides, plan, schema, runtime, reads)
+
+
+def _alive(source: Plan, reads: EpochReads) -> pa.Table | None:
+    """All rows of an input at the new epoch with `_op`, if it is one small relation, filtered and projected at most."""
+    if not reads.looks_up:
+        return None
+    if isinstance(source, Scan):
+        return reads.alive(source.relation, reads.after)
+    if not isinstance(source, Select) or len(source.inputs) != 1 or not isinstance(source.inputs[0], Scan):
+        return None
+    scan = source.inputs[0]
+    rows = reads.alive(scan.relation, reads.after)
+    return near.selected(source, scan, rows) if rows is not None else None
+
+
+def _netted(
+    sides: list[pa.Table], plan: TopN, schema: RelationSchema, runtime: Runtime, reads: EpochReads
+) -> pa.Table | None:
+    """Counted rows, equal ones as one, in order."""
     both = normalised(pa.concat_tables(sides), schema.columns)
     net = both.group_by(list(schema.names), use_threads=False).aggregate([("_was", "sum"), ("_is", "sum")])
     counts = [pc.greater(net[name], 0) for name in ("_was_sum", "_is_sum")]
@@ -145,22 +180,22 @@ def _sorted(rows: pa.Table, order: list[tuple[str, bool, bool]]) -> pa.Table:
     return rows.take(pc.sort_indices(pa.table(keys), sort_keys=ways))
 
 
-def _counted(rows: pa.Table, schema: RelationSchema, *, was: bool) -> pa.Table:
+def _counted(rows: pa.Table, schema: RelationSchema, *, was: bool = False, now: bool = False) -> pa.Table:
     """Rows with their signs as how often they are stored, and how often they are alive."""
-    signs = pc.cast(rows[OP], pa.int64())
-    stored = signs if was else pa.array(np.zeros(rows.num_rows, np.int64))
+    signs, none = pc.cast(rows[OP], pa.int64()), pa.array(np.zeros(rows.num_rows, np.int64))
     columns = [rows[column.name].cast(column.type.arrow) for column in schema.columns]
-    return pa.table([*columns, stored, signs], names=[*schema.names, "_was", "_is"])
+    counts = [signs if was else none, signs if now else none]
+    return pa.table([*columns, *counts], names=[*schema.names, "_was", "_is"])
 
 
-def _decided(candidates: pa.Table, limit: int) -> pa.Table | None:
-    """The changes of the first rows; None when the candidates do not tell."""
+def _decided(candidates: pa.Table, limit: int, *, whole: bool = False) -> pa.Table | None:
+    """The changes of the first rows; None when the candidates do not tell, which `whole` ones always do."""
     was = candidates["_was"].to_numpy(zero_copy_only=False).astype(bool)
     alive = candidates["_is"].to_numpy(zero_copy_only=False).astype(bool)
     tied = "_tie" in candidates.column_names
     place = candidates["_tie"].to_numpy() if tied else np.arange(len(was))  # the same for rows that stay together
     stored = int(was.sum())
-    if stored and stored >= limit:  # there may be rows that are neither stored nor changed
+    if stored and stored >= limit and not whole:  # there may be rows that are neither stored nor changed
         last = place[was].max()
         if int(alive[place <= last].sum()) < limit:
             return None

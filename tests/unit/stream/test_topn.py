@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from seiche.model import OP
-from seiche.stream.topn import _decided
+from seiche.plan.algebra import TopN
+from seiche.storage.changes import arrow_schema
+from seiche.stream.topn import _all_candidates, _decided
+from tests.unit.plan.harbour import Harbour
 
 
 def candidates(*rows: tuple[str, bool, bool]) -> pa.Table:
@@ -33,6 +39,11 @@ def test_a_row_behind_the_last_one_changes_nothing() -> None:
 def test_a_row_that_leaves_is_not_replaced_by_a_guess() -> None:
     table = candidates(("Aurora", True, False), ("Borealis", True, True), ("Castor", False, True))
     assert _decided(table, 2) is None
+
+
+def test_a_row_that_leaves_is_replaced_by_the_next_where_all_are_known() -> None:
+    table = candidates(("Aurora", True, False), ("Borealis", True, True), ("Castor", False, True))
+    assert changes(_decided(table, 2, whole=True)) == {"Aurora": -1, "Castor": 1}
 
 
 def test_a_row_that_leaves_may_be_replaced_by_one_before_the_last() -> None:
@@ -67,3 +78,33 @@ def test_rows_equal_to_the_last_one_stay_and_leave_together() -> None:
 def test_what_comes_after_the_equals_of_the_last_one_is_not_known() -> None:
     table = tied(("Aurora", True, False, 1), ("Borealis", True, False, 2), ("Castor", True, True, 2))
     assert _decided(table, 2) is None
+
+
+def test_a_small_input_is_sorted_anew_on_the_driver() -> None:
+    counts, top = Harbour().fragments(
+        "SELECT flag, count(*) AS n FROM ships GROUP BY flag HAVING count(*) > 1 ORDER BY n DESC LIMIT 1"
+    )
+    assert isinstance(top.plan, TopN)
+    alive = [{"flag": "NO", "n": 1}, {"flag": "SE", "n": 3}, {"flag": "FI", "n": 4}, {"flag": None, "n": 2}]
+    held = _rows(counts.schema, [row | {"g0": row["flag"], "c0": row["n"]} for row in alive])
+    stored = _rows(top.schema, [{"flag": "NO", "n": 5}])
+    reads: Any = SimpleNamespace(looks_up=True, before=1, after=2, alive=lambda relation, epoch: held)
+    runtime: Any = SimpleNamespace(
+        versions=SimpleNamespace(at=lambda relation, epoch: relation),
+        reader=SimpleNamespace(rows=lambda version: stored),
+    )
+    found = _all_candidates(top, top.plan, runtime, reads)
+    assert found is not None
+    assert found["flag"].to_pylist() == ["NO", "FI", "SE", None]
+    changed = _decided(found, 1, whole=True)
+    assert changed is not None
+    assert dict(zip(changed["flag"].to_pylist(), changed[OP].to_pylist(), strict=True)) == {"NO": -1, "FI": 1}
+    reads.looks_up = False
+    assert _all_candidates(top, top.plan, runtime, reads) is None
+
+
+def _rows(schema: Any, rows: list[dict[str, Any]]) -> pa.Table:
+    fields = list(arrow_schema(schema))
+    return pa.table(
+        {f.name: pa.array([1 if f.name == OP else row.get(f.name) for row in rows], f.type) for f in fields}
+    )
