@@ -470,6 +470,11 @@ def make_select(
     return Select(tuple(flat_inputs), tuple(flat_conjuncts), tuple(flat_items), key)
 
 
+def plain(aggregate: Aggregate) -> Select:
+    """The groups without the state that is stored with them."""
+    return make_select([aggregate], [], [Item(each, input_column(0, each.name)) for each in aggregate.fields])
+
+
 def _carry_key(inputs: Sequence[Plan], items: list[Item]) -> tuple[str, ...]:
     """Appends hidden items for key columns that no item shows as they are; returns the names of the key's items."""
     carried = {

@@ -28,6 +28,7 @@ from seiche.plan.algebra import (
     make_union,
     own_column,
 )
+from seiche.plan.grouped_join import grouped_first
 from seiche.plan.keyed import Body, keyed, table, tidy
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, type_of, unique
@@ -138,6 +139,9 @@ def _groups(
         known[asked] = Field(f"c{len(made)}", type_of(asked))
         made.append(Call(known[asked], function, arguments[argument] if argument is not None else None))
     source = tidy(make_select(rows.inputs, rows.conjuncts, inner_items))
+    joined = grouped_first(source, key_fields, made) if not total else None
+    if joined is not None:
+        return joined, known
     plain = [*key_fields, *(call.field for call in made)]
     items = [Item(each, own_column(each.name)) for each in plain]
     return make_aggregate(source, key_fields, made, items, total=total), known

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from seiche.plan.algebra import Field, Item, Plan, Reason, Scan, Select, input_column, make_select
+from seiche.plan.algebra import Field, Item, Plan, Reason, Scan, Select, input_column, make_select, plain
+from seiche.plan.grouping import distinct
 from seiche.plan.keyed import Body, keyed, table
 from seiche.plan.rows import Rows, conjunction, distinct_parts, equality, over, type_of
 from seiche.sql.nodes import conjuncts
@@ -193,6 +194,9 @@ def probe(rows: Rows, probes: Sequence[Probe], remaining: Sequence[exp.Expr]) ->
     joins, shown = [], []
     for number, one in enumerate(probes, start=1):
         looked_in, found = one.inner.plan([*one.tied.right, *one.inner.used_by(one.tied.others)])
+        if not one.tied.others and not {found[each].name for each in one.tied.right}.issuperset(looked_in.key[:1]):
+            # Looked up by something else than its key: which values there are is kept, with how often.
+            looked_in = plain(distinct(looked_in))
         inputs.append(looked_in)
         keys.append([found[each].name for each in one.tied.right])
         inside = Rows()

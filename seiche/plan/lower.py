@@ -28,6 +28,7 @@ from seiche.plan.algebra import (
     make_select,
     make_union,
     own_column,
+    plain,
     reads_clock,
     rewrite_columns,
 )
@@ -211,7 +212,7 @@ class _Planner:
             order.append(SortField(names[value], bool(each.args.get("desc")), bool(each.args.get("nulls_first"))))
         source = _finished(rows, shown)
         if isinstance(source, Aggregate):  # the first groups are stored without their state
-            source = make_select([source], [], [Item(f, input_column(0, f.name)) for f in source.fields])
+            source = plain(source)
         ties = has_ties(ast)
         if ties and limit is not None and limit + offset > TOP_ROWS_MAX:
             raise NotIncremental("limit", f"LIMIT beyond {TOP_ROWS_MAX} rows is sorted anew.")
@@ -250,8 +251,8 @@ def _finished(rows: Rows, outputs: Sequence[tuple[Field, exp.Expr]]) -> Plan:
             return typed_as(own_column(column.name), column)
 
         if all(isinstance(each.expr, exp.Column) and each.expr.name == each.field.name for each in groups.items):
-            plain = [Item(item.field, rewrite_columns(item.expr, own)) for item in items]
-            return make_aggregate(groups.input, groups.keys, groups.calls, plain, total=groups.total)
+            shown = [Item(item.field, rewrite_columns(item.expr, own)) for item in items]
+            return make_aggregate(groups.input, groups.keys, groups.calls, shown, total=groups.total)
     return tidy(make_select(rows.inputs, rows.conjuncts, items))
 
 

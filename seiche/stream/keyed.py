@@ -36,9 +36,10 @@ from seiche.plan.algebra import (
     make_select,
 )
 from seiche.plan.fragments import Fragment
-from seiche.storage.changes import Changes, local_frame, spark_ddl
+from seiche.storage.changes import Changes, consolidate, local_frame, spark_ddl
 from seiche.storage.vnodes import vnodes_of
 from seiche.stream import near, near_join, near_keyed
+from seiche.stream.joined_row import needed
 from seiche.stream.linear import changes_sql, exact_sql, index_scan, restricted_rows_sql, restricted_sql, with_vnode
 from seiche.stream.matching import PLAIN, codes
 from seiche.stream.predicates import Lookup, key_predicate
@@ -170,7 +171,16 @@ def _mentioned(source: Plan, keys: Sequence[str], reads: EpochReads) -> pa.Table
     rows = changes.table if changes is not None else None
     for condition in conditions:
         rows = near.filtered(condition, rows, scan.schema) if rows is not None else None
-    return rows.select(names) if rows is not None else None
+    used = needed(source)[0] if isinstance(source, Select) else scan.schema.names
+    return _netted(rows, used, scan).select(names) if rows is not None else None
+
+
+def _netted(rows: pa.Table, used: Sequence[str], scan: Scan) -> pa.Table:
+    """The changes of some columns of a relation: a row that changed in others only leaves and comes as it was."""
+    held = [scan.schema.column(name) for name in used]
+    if len(used) == len(scan.schema.columns) or not all(column.type.is_hashable for column in held):
+        return rows
+    return consolidate(rows, held, ())
 
 
 def _told_apart(parts: Sequence[pa.Table]) -> pa.Table | None:

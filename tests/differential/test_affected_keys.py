@@ -140,6 +140,14 @@ JOINS = [
         "SELECT x.pier, y.n FROM berths x LEFT JOIN (SELECT berth, count(*) AS n FROM arrivals GROUP BY berth) y"
         " ON y.berth = x.berth"
     ),
+    (
+        "SELECT b.berth, b.pier, count(*) AS n, count(a.ship) AS ships, sum(a.tons) AS tons, max(a.tons * 2) AS most,"
+        " bool_or(a.tons > 6) AS heavy FROM berths b LEFT JOIN arrivals a ON a.berth = b.berth GROUP BY b.berth, b.pier"
+    ),
+    (
+        "SELECT n, count(*) AS berths FROM (SELECT b.berth, count(a.id) AS n FROM berths b LEFT JOIN arrivals a"
+        " ON b.berth = a.berth AND a.tons > 5 GROUP BY b.berth) x GROUP BY n"
+    ),
 ]
 
 
@@ -271,7 +279,18 @@ def test_parts_without_a_key_are_recomputed_and_the_rest_is_not(port: Port) -> N
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("rows_max", [0, 2])
 def test_results_too_large_for_the_driver_take_the_same_rules(port: Port, rows_max: int) -> None:
-    views = [WINDOWS[1], AGGREGATES[1], AGGREGATES[3], JOINS[2], JOINS[5], SUBQUERIES[2], VALUES[2], SETS[2], SETS[6]]
+    views = [
+        WINDOWS[1],
+        AGGREGATES[1],
+        AGGREGATES[3],
+        JOINS[2],
+        JOINS[5],
+        JOINS[9],
+        SUBQUERIES[2],
+        VALUES[2],
+        SETS[2],
+        SETS[6],
+    ]
     play(Quay(port(inline_rows_max=rows_max, fold_min_rows=0, fold_ratio=0.1), ARRIVALS, BERTHS, LOGBOOK), views)
 
 

@@ -9,7 +9,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.model import ROW_ID, Column, ObjectId, RelationId, RelationSchema
 from seiche.plan import explain
-from seiche.plan.algebra import with_names
+from seiche.plan.algebra import Plan, with_names
 from seiche.plan.fragments import cut
 from seiche.plan.lower import lower
 from seiche.session.names import CatalogNames
@@ -30,15 +30,18 @@ class Planner:
 
     def recomputed(self, query: str) -> str | None:
         """The reason codes for which EXPLAIN says that the query, or a part of it, is recomputed; None if it is not."""
+        numbers = iter(range(-2, -1000, -1))
+        fragments = cut(self.plan(query), RelationId(-1), lambda: RelationId(next(numbers)))
+        text = explain.text(explain.describe(fragments, str))
+        return " ".join(sorted(set(_RECOMPUTED.findall(text)))) or None
+
+    def plan(self, query: str) -> Plan:
+        """The plan of the query as a view."""
         bound = bind_query(
             parse_query(query).tree, CatalogNames(self._catalog, ("public",)), Settings(now_ms=None, strict=False)
         )
         schemas = {RelationId(item.id): item.relation for item in self._catalog.objects() if item.relation is not None}
-        plan = with_names(lower(bound, schemas), [column.name for column in bound.columns])
-        numbers = iter(range(-2, -1000, -1))
-        fragments = cut(plan, RelationId(-1), lambda: RelationId(next(numbers)))
-        text = explain.text(explain.describe(fragments, str))
-        return " ".join(sorted(set(_RECOMPUTED.findall(text)))) or None
+        return with_names(lower(bound, schemas), [column.name for column in bound.columns])
 
 
 def _table(number: int, name: str, columns: str) -> CatalogObject:
