@@ -167,6 +167,13 @@ class Config:
         pattern=r"[1-9]\d*[kmgtKMGT]",
         allowed="a size as Spark spells it: 512m, 4g",
     )
+    spark_niceness: int = _setting(
+        10,
+        "how far a local Spark steps back for the epochs beside it that need none, as `nice` has it; 0: not at all",
+        unit="steps of niceness",
+        minimum=0,
+        maximum=19,
+    )
     shuffle_partitions: int = _setting(
         0, "partitions of an exchange; 0: the number of cores", unit="partitions", minimum=0, maximum=100_000
     )

@@ -23,7 +23,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from seiche import class_archive
+from seiche import class_archive, niceness
 from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.lease import LeaseHolder
 from seiche.catalog.objects import DEFAULT_DATABASE, SUPERUSER
@@ -435,7 +435,11 @@ def _start_spark(config: Config) -> SparkSession:
     journal = scratch / "spark.log"
     try:
         with _stderr_to(journal):
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
+        if config.master.startswith("local"):  # elsewhere the executors have cores of their own
+            java = session._jvm.java.lang.ProcessHandle.current()
+            niceness.step_back(java.pid(), config.spark_niceness)
+        return session
     except Exception as error:  # the JVM did not come up: many ways to fail, one to tell
         raise JavaNotUsable(
             "Spark could not be started",
