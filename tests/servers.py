@@ -30,6 +30,16 @@ def below(pid: int) -> list[int]:
     return found
 
 
+def java_below(pid: int) -> int:
+    """The process of Java that a process started, by its name: one that has just ended has no file any more."""
+    named = []
+    for each in below(pid):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            named.append((Path(f"/proc/{each}/comm").read_text().strip(), each))
+    (java,) = (each for name, each in named if name == "java")
+    return java
+
+
 @contextmanager
 def running_server(folder: Path, *settings: str, driver_memory: str = "1g") -> Iterator[HarbourServer]:
     """A server below this folder, with `NAME=VALUE` settings. What Java leaves when it is killed stays in it too."""

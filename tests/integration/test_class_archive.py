@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from seiche import class_archive
-from tests.servers import HarbourServer, below
+from tests.servers import HarbourServer, java_below
 
 pytestmark = pytest.mark.spark
 
@@ -14,5 +14,4 @@ def test_the_java_of_a_server_has_mapped_the_archive_of_its_classes(server: Harb
     archive = class_archive.fitting()
     if archive is None or not archive.is_file():
         pytest.skip("NO ARCHIVE OF CLASSES: `seiche prepare` makes one")
-    maps = [Path(f"/proc/{process}/maps").read_text() for process in below(server.pid)]
-    assert any(str(archive) in each for each in maps)
+    assert str(archive) in Path(f"/proc/{java_below(server.pid)}/maps").read_text()
