@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from seiche.errors import InvariantError
 from seiche.model import OP, Column, RelationSchema
 from seiche.plan.algebra import Aggregate, Function, stored_schema
-from seiche.plan.words import Columns, FloatSum, bigint_sum, float_sum
+from seiche.plan.words import Columns, FloatSum, HastySum, bigint_sum, float_sum
 from seiche.types import BIGINT, Kind, SqlType, numeric
 
 COUNT = "_count"
@@ -91,19 +91,29 @@ class ExtremeColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How groups are evaluated from plain rows, none of which leaves."""
+
+    prepared: tuple[Columns, ...]  # columns that the rows need beside their own, step by step
+    grouped: Columns  # what is summed up for a group: state columns, words, Spark's own aggregates
+    combined: tuple[Columns, ...]  # the other state columns, made of these step by step
+    results: Columns  # call -> expression over all of them
+    doubt: str | None = None  # whether a group has to be evaluated another way, after all
+
+
+@dataclass(frozen=True, slots=True)
 class GroupState:
     """The state columns of an Aggregate, and what its calls are in terms of them."""
 
     sums: tuple[SumColumn, ...]
     extremes: tuple[ExtremeColumn, ...]
     results: dict[str, str]  # call -> expression over state columns
-    natives: dict[str, str]  # column -> Spark's own aggregate over plain rows, for calls whose state may not tell
-    evaluated: dict[str, str]  # those calls -> expression over state columns, natives and words
     inexact: tuple[str, ...]  # columns that must be zero for the state to be trusted
     prepared: tuple[Columns, ...]  # columns that `<row>` frames need beside the input's, step by step
     words: Columns  # sums of groups that are no state themselves
-    whole_words: Columns  # the same where no row leaves
     combined: tuple[Columns, ...]  # the state columns made of them, step by step
+    evaluation: Evaluation
+    hasty: Evaluation | None  # one that takes less time, where there are sums of floats
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -125,6 +135,7 @@ def group_state(aggregate: Aggregate) -> GroupState:
     results: dict[str, str] = {}
     natives: dict[str, str] = {}
     evaluated: dict[str, str] = {}
+    quick: dict[str, str] = {}
     inexact: list[str] = []
     floats: dict[str, FloatSum] = {}
     for call in aggregate.calls:
@@ -143,7 +154,7 @@ def group_state(aggregate: Aggregate) -> GroupState:
                 result = f"`{present}`"
             case Function.SUM if call.argument.type.is_float:
                 decimal, unfit = f"_d_{name}", f"_u_{name}"
-                made = floats[name] = float_sum(name, call.argument.type.spark, decimal)
+                made = floats[name] = float_sum(name, call.argument.type.spark, decimal, present, unfit)
                 signed = f"if(`{OP}` > 0, {made.exact}, -{made.exact})"
                 sums[decimal] = SumColumn(decimal, FLOAT_AS_DECIMAL, signed, may_overflow=True, combined=True)
                 sums[unfit] = SumColumn(
@@ -155,6 +166,8 @@ def group_state(aggregate: Aggregate) -> GroupState:
                 doubt = f"`{unfit}` <> 0 OR `{decimal}` IS NULL"
                 told = f"if({doubt}, `_native_{name}`, if(`{present}` = 0, null, {made.shown}))"
                 evaluated[call.field.name] = f"cast({told} as {call.field.type.spark})"
+                hurried = f"if(`{present}` = 0, null, {made.hasty.shown})"
+                quick[call.field.name] = f"cast({hurried} as {call.field.type.spark})"
             case Function.SUM:
                 total = f"_s_{name}"
                 type_ = call.field.type
@@ -181,18 +194,32 @@ def group_state(aggregate: Aggregate) -> GroupState:
                 result = f"`{column}`"
         results[call.field.name] = f"cast({result} as {call.field.type.spark})"
     found = list(floats.values())
+    prepared = _side_by_side(each.prepared for each in found)
+    combined = _side_by_side(each.combined for each in found)
+    extreme = {each.name: f"{each.function}(`{each.argument}`)" for each in extremes.values()}
+    direct = {each.name: each.whole for each in sums.values() if not each.combined} | extreme
+    words = {word: value for each in found for word, value in each.whole.items()}
     return GroupState(
         tuple(sums.values()),
         tuple(extremes.values()),
         results,
-        natives,
-        evaluated,
         tuple(inexact),
-        _side_by_side(each.prepared for each in found),
+        prepared,
         {word: value for each in found for word, value in each.words.items()},
-        {word: value for each in found for word, value in each.whole.items()},
-        _side_by_side(each.combined for each in found),
+        combined,
+        Evaluation(prepared, direct | words | natives, combined, results | evaluated),
+        _hasty(direct, results | quick, [each.hasty for each in found]) if found else None,
     )
+
+
+def _hasty(direct: Columns, results: Columns, sums: Sequence[HastySum]) -> Evaluation:
+    """The groups in fewer words, which takes all their floats to be of the usual kind."""
+    combined = _side_by_side(each.combined for each in sums)
+    words = {word: value for each in sums for word, value in each.words.items()}
+    direct = {name: value for name, value in direct.items() if name not in combined[-1]}
+    prepared = {name: value for each in sums for name, value in each.prepared.items()}
+    doubt = " OR ".join(each.doubt for each in sums)
+    return Evaluation((prepared,), {**direct, **words}, combined, results, doubt)
 
 
 def _side_by_side(steps: Iterable[Sequence[Columns]]) -> tuple[Columns, ...]:

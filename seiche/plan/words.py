@@ -11,6 +11,10 @@ the integer q nearest to x * 10^6 is the one if q / 10^6 is x. Such a decimal ha
 these are the same float, so it is the one that x prints as. Others take the way over their decimal. In the same way a
 sum of such values is shown as a float without making a decimal of it: q / 10^6 is rounded right while q is below 2^53.
 
+Where a view is built no row leaves, and mostly every value is told by arithmetic alone. Then three words are enough:
+the two halves of q, and how many values there are, with those of another kind counted above bit 32. A group that has
+any of these is in doubt: all are evaluated anew, with all words.
+
 No word outgrows its type before a group has 900 million rows. All of it is Spark SQL text.
 """
 
@@ -25,7 +29,22 @@ _LOW_BITS = "4294967295L"  # 2^32 - 1
 _SPLIT = "4294967296BD"
 _TEN_DIGITS = "10000000000BD"
 
+_HALF_BITS, _HALF = 24, "16777216BD"  # 2^24
+_LOW_HALF = "16777215L"
+_OTHER_KIND = "4294967297L"  # a value, and one of another kind
+
 Columns = Mapping[str, str]  # names and what they are
+
+
+@dataclass(frozen=True, slots=True)
+class HastySum:
+    """The sum of a column of floats over rows none of which leaves, if all are told by arithmetic alone."""
+
+    prepared: Columns  # columns beside a row's own
+    words: Columns  # the sums of a group of prepared rows
+    combined: tuple[Columns, ...]  # columns beside these, step by step; the last step is the state of the group
+    shown: str  # then the sum as a float, where there are values
+    doubt: str  # whether it is not the sum after all
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +60,7 @@ class FloatSum:
         Columns, ...
     ]  # columns beside these, step by step; the last is the sum, NULL where it has outgrown it
     shown: str  # then the sum as a float, where there is one
+    hasty: HastySum
 
 
 def bigint_sum(value: str, *, whole: bool = False) -> str:
@@ -50,8 +70,11 @@ def bigint_sum(value: str, *, whole: bool = False) -> str:
     return f"cast(cast({high} as decimal(19,0)) * {_SPLIT} + {low} as decimal(38,0))"
 
 
-def float_sum(name: str, type_: str, total: str) -> FloatSum:
-    """The sum of a column of floats of a Spark type as a decimal(38, 20) named `total`."""
+def float_sum(name: str, type_: str, total: str, present: str, unfit: str) -> FloatSum:
+    """The sum of a column of floats of a Spark type as a decimal(38, 20) named `total`.
+
+    Beside it the state of a group has how many values are `present`, and how many are `unfit` for a decimal.
+    """
     value, quick, slow = f"`{name}`", f"`_q_{name}`", f"`_e_{name}`"
     nearest = f"rint({value} * 1e6D)"
     is_quick = f"if({nearest} / 1e6D = {value}, cast({nearest} as bigint), null)"
@@ -73,9 +96,10 @@ def float_sum(name: str, type_: str, total: str) -> FloatSum:
     lower = f"cast(cast({first} as decimal(19,0)) * {_TEN_DIGITS} + {second} as decimal(38,0))"
     units = f"concat(cast(try_add({upper}, {lower}) as string), 'E-20')"
     summed = f"coalesce(cast({millionths} * 0.000001BD as decimal(38,20)), try_cast({units} as decimal(38,20)))"
+    told_quickly = {f"_q_{name}": f"if(abs({value}) < 1e9D, {is_quick}, null)"}
     return FloatSum(
         prepared=(
-            {f"_q_{name}": f"if(abs({value}) < 1e9D, {is_quick}, null)"},
+            told_quickly,
             {f"_e_{name}": f"if({quick} is null, try_cast({value} as decimal(38,20)), null)"},
         ),
         exact=f"coalesce(cast({quick} * 0.000001BD as decimal(38,20)), {slow})",
@@ -86,8 +110,39 @@ def float_sum(name: str, type_: str, total: str) -> FloatSum:
             {f"_k_{name}": f"if({no_more} AND {small}, {low} * 1000000L + {first} div 10000L, null)"},
             {total: summed},
         ),
-        shown=f"coalesce(cast({millionths} as double) / 1e6D, cast(`{total}` as double))",
+        shown=_shown(name, total),
+        hasty=_hasty_sum(name, told_quickly, total, present, unfit),
     )
+
+
+def _hasty_sum(name: str, told_quickly: Columns, total: str, present: str, unfit: str) -> HastySum:
+    value, quick, values, high, low = (f"`{prefix}{name}`" for prefix in ("", "_q_", "_p_", "_h_", "_l_"))
+    small = f"abs({high}) < {1 << 28}L AND {low} < {1 << 52}L"
+    millionths = f"if({small}, shiftleft({high}, {_HALF_BITS}) + {low}, null)"
+    large = f"(cast({high} as decimal(19,0)) * {_HALF} + cast({low} as decimal(19,0))) * 0.000001BD"
+    return HastySum(
+        prepared=told_quickly,
+        words={
+            f"_p_{name}": f"coalesce(sum(if({value} is null, 0L, if({quick} is null, {_OTHER_KIND}, 1L))), 0)",
+            f"_h_{name}": _added(f"shiftright({quick}, {_HALF_BITS})"),
+            f"_l_{name}": _added(f"({quick} & {_LOW_HALF})"),
+        },
+        combined=(
+            {f"_k_{name}": millionths},
+            {
+                total: f"cast(coalesce(`_k_{name}` * 0.000001BD, {large}) as decimal(38,20))",
+                present: f"{values} & {_LOW_BITS}",
+                unfit: "0L",
+            },
+        ),
+        shown=_shown(name, total),
+        doubt=f"{values} > {_LOW_BITS}",
+    )
+
+
+def _shown(name: str, total: str) -> str:
+    """A sum as a float: by a division where it is few millionths, else by way of its decimal."""
+    return f"coalesce(cast(`_k_{name}` as double) / 1e6D, cast(`{total}` as double))"
 
 
 def with_columns(rows: str, steps: Iterable[Columns]) -> str:

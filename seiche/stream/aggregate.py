@@ -38,7 +38,7 @@ from seiche.plan.algebra import (
     make_select,
 )
 from seiche.plan.fragments import Fragment
-from seiche.plan.state import COUNT, GroupState, group_state
+from seiche.plan.state import COUNT, Evaluation, GroupState, group_state
 from seiche.plan.words import with_columns
 from seiche.query import to_arrow
 from seiche.storage.changes import Changes, consolidate, local_frame, vnode_sql
@@ -48,7 +48,7 @@ from seiche.stream.linear import can_fail, changes_sql, exact_sql, joined_sql, r
 from seiche.stream.merge import REDO, Parts, SparkPart, can_merge, merge, parts_sql
 from seiche.stream.near_parts import parts
 from seiche.stream.predicates import lookup_condition
-from seiche.stream.runtime import FAILED, EpochReads, Failures, Runtime, shape
+from seiche.stream.runtime import DOUBT, FAILED, Doubts, EpochReads, Failures, Runtime, shape
 
 
 def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Failures, *, small: bool) -> Changes | None:
@@ -163,20 +163,26 @@ def _merge_parts(
     return runtime.emit_table(fragment.relation, schema, merged, reads.after)
 
 
-def build(fragment: Fragment, reads: EpochReads, failures: Failures | None = None) -> DataFrame:
+def build(
+    fragment: Fragment, reads: EpochReads, failures: Failures | None = None, doubts: Doubts | None = None
+) -> DataFrame:
     """The groups of the input as it is at `reads.after`: stored columns, `_vnode` and `_op`.
 
-    Rows that fail are told to `failures`, where they are to be counted.
+    Rows that fail are told to `failures`, where they are to be counted. Whoever has `doubts` gets the groups sooner,
+    and has to ask for them again without, where there turn out to be any.
     """
     aggregate = fragment.plan
     assert isinstance(aggregate, Aggregate)
     operator = _Groups(aggregate, fragment.schema)
     rows = exact_sql(_input(aggregate), reads, reads.after, counting=failures is not None)
+    way = operator.state.hasty if doubts is not None else None
     if failures is None:
-        return reads.scope.sql(operator.evaluate_sql(rows))
-    watched = reads.scope.view(failures.watch(reads.scope.sql(rows)))
-    groups = reads.scope.sql(operator.evaluate_sql(f"SELECT * FROM {watched}"))
-    return groups.select("*")  # Spark looks for what is watched in plans, not behind names of views
+        groups = reads.scope.sql(operator.evaluate_sql(rows, way))
+    else:
+        watched = reads.scope.view(failures.watch(reads.scope.sql(rows)))
+        # Spark looks for what is watched in plans, not behind names of views.
+        groups = reads.scope.sql(operator.evaluate_sql(f"SELECT * FROM {watched}", way)).select("*")
+    return groups if way is None or doubts is None else doubts.watch(groups)
 
 
 def _input(aggregate: Aggregate) -> Plan:
@@ -290,12 +296,10 @@ class _Groups:
             return grouped
         return f"SELECT * EXCEPT ({_list(self.state.words)}) FROM ({with_columns(grouped, self.state.combined)})"
 
-    def _summed(self, *, whole: bool = False) -> list[str]:
-        """The sums of a group, and the words of those that are put together afterwards."""
-        direct = [each for each in self.state.sums if not each.combined]
-        columns = {each.name: each.whole if whole else each.partial for each in direct}
-        words = self.state.whole_words if whole else self.state.words
-        return [f"{value} AS `{name}`" for name, value in {**columns, **words}.items()]
+    def _summed(self) -> list[str]:
+        """The sums of a group's changes, and the words of those that are put together afterwards."""
+        columns = {each.name: each.partial for each in self.state.sums if not each.combined}
+        return [f"{value} AS `{name}`" for name, value in {**columns, **self.state.words}.items()]
 
     def evaluate_items(self, runtime: Runtime, states: pa.Table) -> pa.Table:
         """The items of groups whose keys and state are given, in the same order."""
@@ -320,23 +324,23 @@ class _Groups:
             table = to_arrow(scope.sql(f"SELECT `_at`, {vnode_sql(tuple(self.key_names))} AS `{VNODE}` FROM {rows}"))
         return table.sort_by("_at")[VNODE]
 
-    def evaluate_sql(self, rows: str) -> str:
-        """Whole groups from plain rows: stored columns, `_vnode`, `_op`."""
-        columns = [f"count(1) AS `{COUNT}`", *self._summed(whole=True)]
-        columns += [f"{each.function}(`{each.argument}`) AS `{each.name}`" for each in self.state.extremes]
-        columns += [f"{native} AS `{name}`" for name, native in self.state.natives.items()]
-        rows = with_columns(rows, self.state.prepared)
+    def evaluate_sql(self, rows: str, way: Evaluation | None = None) -> str:
+        """Whole groups from plain rows: stored columns, `_vnode`, `_op`, and `_doubt` where the way has any."""
+        way = way or self.state.evaluation
+        columns = [f"count(1) AS `{COUNT}`", *(f"{value} AS `{name}`" for name, value in way.grouped.items())]
+        rows = with_columns(rows, way.prepared)
         if self.aggregate.total:
             constant = f"cast(0 as smallint) AS `{self.key_names[0]}`"
             grouped = f"SELECT {', '.join([constant, *columns])} FROM ({rows})"
         else:
             keys = [f"`{name}`" for name in self.key_names]
             grouped = f"SELECT {', '.join([*keys, *columns])} FROM ({rows}) GROUP BY {', '.join(keys)}"
-        groups = f"({with_columns(grouped, self.state.combined)})"
-        shown = f"SELECT {self._stored()} FROM ({_with(groups, self.state.results | self.state.evaluated)})"
+        groups = f"({with_columns(grouped, way.combined)})"
+        doubt, doubted = (f", {way.doubt} AS `{DOUBT}`", f", `{DOUBT}`") if way.doubt else ("", "")
+        shown = f"SELECT {self._stored()}{doubt} FROM ({_with(groups, way.results)})"
         return (
             f"SELECT {_list(self.schema.names)}, {vnode_sql(self.schema.key)} AS `{VNODE}`,"
-            f" cast(1 as tinyint) AS `{OP}` FROM ({shown})"
+            f" cast(1 as tinyint) AS `{OP}`{doubted} FROM ({shown})"
         )
 
     def merge(

@@ -15,7 +15,7 @@ from seiche.storage.changes import Changes
 from seiche.storage.vnodes import vnodes_of
 from seiche.stream import aggregate, changelog, keyed, near, near_join, recompute, temporal_join, topn, whole
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, joined_sql, with_vnode
-from seiche.stream.runtime import EpochReads, Failures, Runtime
+from seiche.stream.runtime import Doubts, EpochReads, Failures, Runtime
 
 
 def step(
@@ -113,10 +113,13 @@ def _step_anew(
     return whole.step(fragment, runtime, reads, build(fragment, reads))
 
 
-def build(fragment: Fragment, reads: EpochReads, failures: Failures | None = None) -> DataFrame:
+def build(
+    fragment: Fragment, reads: EpochReads, failures: Failures | None = None, doubts: Doubts | None = None
+) -> DataFrame:
     """The fragment's whole value at `reads.after`: stored columns, `_vnode` and `_op` = 1.
 
-    `failures` can tell, once the frame is computed, on how many rows an expression failed.
+    `failures` can tell, once the frame is computed, on how many rows an expression failed, and `doubts` whether it has
+    to be made again without them.
     """
     if failures is not None and not counts_failures(fragment.plan):
         failures = None
@@ -124,7 +127,7 @@ def build(fragment: Fragment, reads: EpochReads, failures: Failures | None = Non
         case Recompute():
             return recompute.build(fragment, reads)
         case Aggregate():
-            return aggregate.build(fragment, reads, failures)
+            return aggregate.build(fragment, reads, failures, doubts)
         case Keyed():
             return keyed.build(fragment, reads)
         case TopN():

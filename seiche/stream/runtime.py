@@ -30,6 +30,7 @@ from seiche.stream.temporal import MOMENTS_MAX, Asked, Crossing, Horizons, Momen
 from seiche.types import SqlType
 
 FAILED = "_failed"
+DOUBT = "_doubt"
 
 
 @dataclass(slots=True)
@@ -49,11 +50,37 @@ class Failures:
         counted = frame.observe(seen, expr(f"coalesce(sum(`{FAILED}`), 0) AS n"))
         return counted.filter(f"`{OP}` <> 0").drop(FAILED)
 
+    def forget(self) -> None:
+        """What watched frames have told does not count: they are computed again."""
+        self._watched.clear()
+
     def settle(self) -> None:
         """Adds what watched frames have told, now that they were computed."""
         while self._watched:
-            told = self._watched.pop()._jo.getRow()  # without a column where Spark knew that there are no rows
-            self.add(int(told.getLong(0)) if told.length() else 0)
+            self.add(_counted(self._watched.pop()))
+
+
+@dataclass(slots=True)
+class Doubts:
+    """Whether a frame that was made on an assumption holds rows for which that is wrong."""
+
+    _watched: list[Observation] = field(default_factory=list)
+
+    def watch(self, frame: DataFrame) -> DataFrame:
+        """The frame without `_doubt`; `settle` tells whether that was true for any of its rows."""
+        seen = Observation()
+        self._watched.append(seen)
+        return frame.observe(seen, expr(f"count_if(`{DOUBT}`) AS n")).drop(DOUBT)
+
+    def settle(self) -> bool:
+        """Whether watched frames were wrong, now that they were computed."""
+        told, self._watched = [_counted(each) for each in self._watched], []
+        return any(told)
+
+
+def _counted(seen: Observation) -> int:
+    told = seen._jo.getRow()  # without a column where Spark knew that there are no rows
+    return int(told.getLong(0)) if told.length() else 0
 
 
 @dataclass(slots=True)
@@ -207,7 +234,16 @@ class Runtime:
 
     def emit_rows(self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch) -> Changes | None:
         """Writes many rows with keys that never lived before; `frame` has the stored columns."""
-        segments = self.writer.write_bare(relation, schema, self.spread(frame), epoch)
+        return self.keep_rows(relation, schema, self.write_rows(relation, schema, frame, epoch), epoch)
+
+    def write_rows(self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch) -> list[Segment]:
+        """The first half of `emit_rows`: nothing is staged yet."""
+        return self.writer.write_bare(relation, schema, self.spread(frame), epoch)
+
+    def keep_rows(
+        self, relation: RelationId, schema: RelationSchema, segments: list[Segment], epoch: Epoch
+    ) -> Changes | None:
+        """The second half of `emit_rows`."""
         rows = sum(segment.rows for segment in segments)
         if not segments or rows > self.limits.inline_rows_max:
             return self.written(relation, schema, segments)

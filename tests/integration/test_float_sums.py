@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 from decimal import Context, Decimal, localcontext
+from pathlib import Path
 
 import pytest
 
@@ -56,7 +59,7 @@ def test_executors_sum_words_to_what_decimals_sum_to(db: seiche.Engine) -> None:
     rows += [("unfit", value, 1) for value in UNFIT] + [("none", None, 1), ("3", 1e17, 1)] * 2
     rows += [("grown", 9e17, 1), ("grown", 9e17, 1), ("gone", 0.3, 1), ("gone", 0.3, -1)]
     rows += [("quick", 0.1, 1), ("quick", 0.2, 1)]
-    made = float_sum("x", "double", "total")
+    made = float_sum("x", "double", "total", "present", "unfit")
     db.spark.createDataFrame(rows, "k string, x double, _op tinyint").createOrReplaceTempView("words")
     prepared = f"({with_columns('SELECT * FROM words', made.prepared)})"
     summed = ", ".join(f"{value} AS `{word}`" for word, value in made.words.items())
@@ -76,6 +79,55 @@ def test_executors_sum_words_to_what_decimals_sum_to(db: seiche.Engine) -> None:
     listed = ", ".join(f"{value} AS w{at}" for at, value in enumerate(both))
     for row in db.spark.sql(f"SELECT {listed} FROM {prepared} WHERE _op = 1 GROUP BY k").collect():
         assert row[: len(both) // 2] == row[len(both) // 2 :], "rows none of which leaves add up to the same"
+
+
+def test_sums_in_haste_are_right_or_in_doubt(db: seiche.Engine) -> None:
+    rng = random.Random(13)
+    usual = [0.1, -0.1, -0.0, 0.5, 1e-6, 123456789.123456, 999999999.999999, -999999999.999999, -1e-6]
+    usual += [rng.randrange(-(10**15), 10**15) / 1e6 for _ in range(2000)]
+    rows = [(str(number % 3), value) for number, value in enumerate(usual)]
+    rows += [("small", 0.1), ("small", 0.2), ("none", None), ("mixed", None), ("mixed", 2.5)]
+    rows += [("large", 999999999.999999)] * 1000 + [("low", -999999999.999999)] * 1000
+    other = [1e9, 1.5e-7, 3.3333333333333335, float("nan"), float("inf"), -1e30]
+    rows += [(f"other {value}", each) for value in other for each in (value, 1.0)]
+    made = float_sum("x", "double", "total", "present", "unfit").hasty
+    db.spark.createDataFrame(rows, "k string, x double").createOrReplaceTempView("words")
+    summed = ", ".join(f"{value} AS `{word}`" for word, value in made.words.items())
+    groups = f"SELECT k, {summed} FROM ({with_columns('SELECT * FROM words', [made.prepared])}) GROUP BY k"
+    told = f"total, present, unfit, {made.shown} AS shown, {made.doubt} AS doubt"
+    query = f"SELECT k, {told} FROM ({with_columns(groups, made.combined)})"
+    for k, *found, shown, doubt in db.spark.sql(query).collect():
+        assert doubt == k.startswith("other")
+        if not doubt:
+            values = [value for key, value in rows if key == k and value is not None]
+            with localcontext(Context(prec=80)):
+                total = sum(map(Decimal, map(repr, values)), Decimal(0))
+            assert (found, shown) == ([total, len(values), 0], float(total))
+
+
+def test_a_view_over_unusual_floats_is_built_again_with_all_words(open_database: Open) -> None:
+    db = open_database(inline_rows_max=10)
+    db.execute("CREATE TABLE tides (id int PRIMARY KEY, gauge int, level double precision)")
+    db.execute("INSERT INTO tides SELECT i, i % 7, i * 0.1 FROM generate_series(1, 500) AS g(i)")
+    db.execute("INSERT INTO tides VALUES (501, 1, 1e17), (502, 2, 0.1234567891234567), (503, 3, 'NaN'), (504, 8, 1e9)")
+    shown = "SELECT gauge, count(*) AS n, sum(level) AS l, sum(100 / (id - 3)) AS q FROM tides GROUP BY gauge"
+    db.execute(f"CREATE MATERIALIZED VIEW levels AS {shown}")
+    rows = [tuple(row) for row in db.sql("SELECT gauge, level FROM tides").rows or []]
+    found = {row[0]: row[1:] for row in db.sql("SELECT * FROM levels").rows or []}
+    assert len(found) == 8
+    for gauge, (count, level, _) in found.items():
+        levels = [each for key, each in rows if key == gauge]
+        if gauge == 3:
+            assert math.isnan(level)
+            continue
+        total = float(sum(Decimal(repr(each)) for each in levels))
+        assert (count, level) == (len(levels), total)
+    ((relation,),) = db.sql("SELECT id FROM rw_catalog.rw_materialized_views WHERE name = 'levels'").rows or []
+    (segment,) = db.database.runtime.versions.segments(relation)
+    left = list((Path(db.config.data_dir) / f"r{relation}").rglob("*.parquet"))
+    assert [each.name for each in left] == [Path(segment.path).name]
+    told = db.sql("SELECT info FROM rw_catalog.rw_event_logs WHERE event_type = 'EXPRESSION_FAILED'").rows or []
+    assert [json.loads(info)["rows"] for (info,) in told] == [1]
 
 
 def test_executors_sum_bigints_to_what_integers_sum_to(db: seiche.Engine) -> None:

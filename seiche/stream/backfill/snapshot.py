@@ -49,7 +49,7 @@ from seiche.stream.backfill.slices import (
 from seiche.stream.backfill.stages import Method, Stage, stages
 from seiche.stream.backfill.state import BackfillState, Surroundings, pins_at
 from seiche.stream.backfill.under_way import SparkReads, UnderWay
-from seiche.stream.runtime import Failures, shape
+from seiche.stream.runtime import Doubts, Failures, shape
 from seiche.stream.view import ViewJob
 
 log = logging.getLogger(__name__)
@@ -276,9 +276,7 @@ class SnapshotBackfill:
                 self._begin(index, self._stage_rows(index), inputs)
                 if not inputs and is_empty_over_nothing(each.plan):
                     continue  # as it is for most views right after their tables were created
-                with self._runtime.scope() as scope:
-                    frame = fragments.build(each, WholeReads(self._runtime, scope, pinned, pinned, {}), self._failures)
-                    self._write(each, frame, pinned, few=inputs <= self._runtime.limits.inline_rows_max)
+                self._write_whole(each, pinned, few=inputs <= self._runtime.limits.inline_rows_max)
                 read += sum(map(self._estimate, each.inputs & self.job.inputs))
         self._commit(replace(self.state, as_of=pinned, stage=len(self._stages)))
         self._under_way.end()
@@ -306,13 +304,10 @@ class SnapshotBackfill:
             self._under_way.begin(counts if self._limiter.rate is None else 0, expected)
 
     def _run_whole(self, stage: Stage) -> None:
-        pinned, started = self.state.pinned, self._around.clock.monotonic()
+        started = self._around.clock.monotonic()
         self._begin(self.state.stage, self._stage_rows(self.state.stage), self._to_read(stage))
-        with self._around.trash.reading(), self._runtime.scope() as scope:
-            frame = fragments.build(
-                stage.fragment, WholeReads(self._runtime, scope, pinned, pinned, {}), self._failures
-            )
-            self._write(stage.fragment, frame, self._next_epoch(), few=False)
+        with self._around.trash.reading():
+            self._write_whole(stage.fragment, self._next_epoch(), few=False)
         self._stop_if_cancelled()
         self._end_stage()
         self._under_way.end()
@@ -405,16 +400,35 @@ class SnapshotBackfill:
             else:
                 fragments.step_in(fragment, self._runtime, reads, self._failures)
 
-    def _write(self, fragment: Fragment, frame: DataFrame, epoch: Epoch, *, few: bool) -> None:
-        """Writes rows whose keys the fragment's relation never had before."""
+    def _write_whole(self, fragment: Fragment, epoch: Epoch, *, few: bool) -> None:
+        """Writes the fragment's whole value at the pinned epoch: many rows in haste, and again where that was wrong."""
+        pinned = self.state.pinned
+        with self._runtime.scope() as scope:
+            reads = WholeReads(self._runtime, scope, pinned, pinned, {})
+            doubts = None if few else Doubts()
+            frame = fragments.build(fragment, reads, self._failures, doubts)
+            if not self._write(fragment, frame, epoch, few=few, doubts=doubts):
+                self._stop_if_cancelled()
+                self._write(fragment, fragments.build(fragment, reads, self._failures), epoch, few=few)
+
+    def _write(
+        self, fragment: Fragment, frame: DataFrame, epoch: Epoch, *, few: bool, doubts: Doubts | None = None
+    ) -> bool:
+        """Writes rows whose keys the fragment's relation never had before. Of doubtful ones nothing is left: False."""
         runtime = self._runtime
         table = runtime.collect(frame) if few else None
         if table is None:
-            runtime.emit_rows(fragment.relation, fragment.schema, frame, epoch)
+            segments = runtime.write_rows(fragment.relation, fragment.schema, frame, epoch)
+            if doubts is not None and doubts.settle():
+                runtime.writer.remove(segments)
+                self._failures.forget()
+                return False
+            runtime.keep_rows(fragment.relation, fragment.schema, segments, epoch)
         elif (shaped := shape(table, fragment.schema)).num_rows:
             segment = runtime.writer.write_table(fragment.relation, fragment.schema, shaped, epoch, fresh=True)
             runtime.versions.stage([segment])
         self._failures.settle()
+        return True
 
     def _count(self, relation: RelationId) -> tuple[int, ...]:
         """The rows of each vnode of the snapshot."""

@@ -84,10 +84,10 @@ def test_only_sums_of_floats_can_be_inexact(harbour: Harbour) -> None:
 
 def test_only_what_the_state_may_not_tell_is_evaluated_by_spark_as_well(harbour: Harbour) -> None:
     calls = "count(*)", "count(tons)", "sum(tons)", "sum(tons::bigint)", "sum(fee)", "min(name)", "bool_or(tons > 1)"
-    assert not state(harbour, *calls).natives
+    assert not any("_native_" in name for name in state(harbour, *calls).evaluation.grouped)
     found = state(harbour, "count(*)", "sum(fee)", "sum(draught::double precision)")
-    assert found.natives == {"_native_a1": "try_sum(`a1`)"}
-    (told,) = found.evaluated.values()
+    assert found.evaluation.grouped["_native_a1"] == "try_sum(`a1`)"
+    *_, told = found.evaluation.results.values()
     assert "if(`_u_a1` <> 0 OR `_d_a1` IS NULL, `_native_a1`, " in told
 
 
@@ -104,3 +104,13 @@ def test_a_float_is_taken_apart_before_it_is_summed(harbour: Harbour) -> None:
     assert len(found.words) == 8
     other = state(harbour, "sum(tons)", "max(draught)")
     assert (other.prepared, other.words, other.combined) == ((), {}, ())
+
+
+def test_groups_with_sums_of_floats_can_be_evaluated_in_haste(harbour: Harbour) -> None:
+    assert state(harbour, "sum(tons)", "max(draught)").hasty is None
+    found = state(harbour, "sum(draught::double precision)", "count(draught::double precision)", "max(tons)")
+    assert found.hasty is not None
+    assert sorted(found.hasty.grouped) == ["_h_a0", "_l_a0", "_max_a1", "_p_a0"]
+    told = {*found.hasty.grouped, *(name for step in found.hasty.combined for name in step)}
+    assert {column.name for column in found.columns} - {COUNT} <= told
+    assert found.hasty.results.keys() == found.evaluation.results.keys() == found.results.keys()
