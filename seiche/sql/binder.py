@@ -18,6 +18,7 @@ from seiche.errors import DatatypeMismatch
 from seiche.sql.casts import convert, settle
 from seiche.sql.nodes import Settings, is_unknown, type_of, typed
 from seiche.sql.order_keys import order_key
+from seiche.sql.places import place_of
 from seiche.sql.user_functions import Functions
 from seiche.types import BOOLEAN, Kind, SqlType
 
@@ -102,7 +103,9 @@ class Binder:
         if is_unknown(bound):
             return convert(bound, BOOLEAN, self.settings)
         if type_of(bound).kind is not Kind.BOOLEAN:
-            raise DatatypeMismatch(f"argument of {what} must be type boolean, not type {type_of(bound)}")
+            raise DatatypeMismatch(
+                f"argument of {what} must be type boolean, not type {type_of(bound)}", position=place_of(bound)
+            )
         return bound
 
     def ordered(self, node: exp.Expr) -> exp.Expr:

@@ -18,6 +18,7 @@ from seiche.sql.casts import convert
 from seiche.sql.commit_time import with_epochs
 from seiche.sql.expressions import expression_binder
 from seiche.sql.nodes import Settings, is_unknown, typed
+from seiche.sql.places import place_of
 from seiche.sql.scopes import Entry, Scope, Subquery
 from seiche.sql.user_functions import Functions
 from seiche.types import VARCHAR, Kind, SqlType
@@ -27,6 +28,7 @@ from seiche.types import VARCHAR, Kind, SqlType
 class CommonTable:
     """A query of WITH, and those that it sees itself."""
 
+    name: exp.Expr
     query: exp.Expr
     column_names: tuple[str, ...]
     visible: dict[str, CommonTable]
@@ -128,11 +130,13 @@ def common_tables(node: exp.Expr, tables_: Mapping[str, CommonTable]) -> dict[st
     for cte in with_.expressions:
         if cte.alias in written:
             raise DuplicateAlias(
-                f'WITH query name "{cte.alias}" specified more than once', hint="Give one of them another name."
+                f'WITH query name "{cte.alias}" specified more than once',
+                hint="Give one of them another name.",
+                position=place_of(cte.args["alias"].this),
             )
         written.add(cte.alias)
         if with_.recursive and any(t.name == cte.alias for t in cte.this.find_all(exp.Table)):
             raise FeatureNotSupported(f'recursive common table expression "{cte.alias}" is not supported')
         names = tuple(column.name for column in cte.args["alias"].columns)
-        visible[cte.alias] = CommonTable(cte.this, names, dict(visible))
+        visible[cte.alias] = CommonTable(cte.args["alias"].this, cte.this, names, dict(visible))
     return visible

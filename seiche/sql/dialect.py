@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.risingwave import RisingWave
-from sqlglot.parsers.risingwave import RisingWaveParser
 from sqlglot.tokenizer_core import TokenType
+
+from seiche.sql.places import PlacingParser
 
 # Calls whose arguments have a grammar of their own (FROM, FOR, PLACING, AS, IN, ORDER BY).
 UNKNOWN = "unknown"  # marks the NULL of `IS UNKNOWN`
@@ -34,14 +35,14 @@ class Seiche(RisingWave):
             if kind is not TokenType.OBJECT_IDENTIFIER
         }
 
-    class Parser(RisingWaveParser):
+    class Parser(PlacingParser):
         FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
-        FUNCTION_PARSERS = {name: parser for name, parser in RisingWaveParser.FUNCTION_PARSERS.items() if name in _KEPT}
+        FUNCTION_PARSERS = {name: parser for name, parser in PlacingParser.FUNCTION_PARSERS.items() if name in _KEPT}
 
         FUNCTION_PARSERS["TRIM"] = lambda self: self._parse_trimmed()
 
         # `->` takes json apart; it never starts a lambda.
-        LAMBDAS = {token: parser for token, parser in RisingWaveParser.LAMBDAS.items() if token is not TokenType.ARROW}
+        LAMBDAS = {token: parser for token, parser in PlacingParser.LAMBDAS.items() if token is not TokenType.ARROW}
 
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
             """`DATE '<text>'::timestamp` is a date that becomes a timestamp; sqlglot would read the text as one."""
@@ -151,7 +152,7 @@ class Seiche(RisingWave):
             if not self._match(TokenType.STRING):
                 self._retreat(index)  # the word is a column's name here
                 return None
-            interval = exp.Interval(this=exp.Literal.string(self._prev.text))
+            interval = exp.Interval(this=exp.Literal.string(self._prev.text).update_positions(self._prev))
             if self._curr and self._curr.text.upper().rstrip("S") in _UNITS:
                 self._advance()
                 unit: exp.Expr = exp.var(self._prev.text.upper())

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, SyntaxError_
+from seiche.errors import FeatureNotSupported, SeicheError, SyntaxError_
 from seiche.sql import (
     aggregate_calls,
     choices,
@@ -46,6 +46,7 @@ from seiche.sql.nodes import (
     typed,
 )
 from seiche.sql.parameters import PARAMETER
+from seiche.sql.places import begin_as, begin_of, place_of, point_at, reading
 from seiche.sql.user_functions import Functions
 from seiche.sql.written_types import sql_type
 from seiche.types import BIGINT, INTEGER, NULL, TIMESTAMPTZ, Kind, SqlType
@@ -69,6 +70,15 @@ def expression_binder(
 
 
 def _bind(binder: Binder, node: exp.Expr) -> exp.Expr:
+    try:
+        bound = _handled(binder, node)
+    except SeicheError as error:
+        point_at(error, place_of(node) or begin_of(node))
+        raise
+    return begin_as(bound, node)
+
+
+def _handled(binder: Binder, node: exp.Expr) -> exp.Expr:
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(binder, node)
@@ -119,7 +129,8 @@ def _interval(binder: Binder, node: exp.Interval) -> exp.Expr:
     names = unit.this.name if isinstance(unit, exp.IntervalSpan) else (unit.name if unit else None)
     if node.this is None or not isinstance(node.this, exp.Literal):
         raise SyntaxError_("an interval needs a quoted constant", hint="Write INTERVAL '1 day', or multiply one.")
-    return interval_literal(*parse_interval(node.this.name, names))
+    with reading(node.this):
+        return interval_literal(*parse_interval(node.this.name, names))
 
 
 def _parameter(binder: Binder, node: exp.Expr) -> exp.Expr:
@@ -214,7 +225,8 @@ def _at_zone(binder: Binder, node: exp.Expr) -> exp.Expr:
 
 
 def _cast(binder: Binder, node: exp.Cast) -> exp.Expr:
-    target = sql_type(node.args["to"])
+    with reading(node.args["to"]):
+        target = sql_type(node.args["to"])
     if isinstance(node.this, exp.Array) and not node.this.expressions:
         return array_literal([], target)
     if isinstance(node.this, exp.Anonymous) and str(node.this.this) == "map_of_pairs" and not node.this.expressions:

@@ -40,8 +40,9 @@ from seiche.sql.commit_time import commit_time, is_commit_time
 from seiche.sql.functions import is_function
 from seiche.sql.gap_fill import gap_fill_query
 from seiche.sql.kept_fields import column_node
-from seiche.sql.nodes import boolean, conjunction, equal, place_of, type_of, typed
+from seiche.sql.nodes import boolean, conjunction, equal, type_of, typed
 from seiche.sql.operators import comparable
+from seiche.sql.places import begin_as, place_of, pointing_at
 from seiche.sql.scopes import Entry, RangeVariable, Scope
 from seiche.sql.series import refuse_endless
 from seiche.sql.time_travel import past_source
@@ -88,6 +89,7 @@ def _refuse_references(condition: exp.Expr | None, apart: frozenset[str], scope:
             raise UndefinedTable(
                 f'invalid reference to FROM-clause entry for table "{name}"',
                 hint=f'There is an entry for table "{name}", but it cannot be referenced from this part of the query.',
+                position=place_of(column),
             )
 
 
@@ -210,8 +212,7 @@ def _relation(
     try:
         relation = binding.names.relation(parts)
     except SeicheError as error:
-        if not binding.expanding:  # else it is named in the text of a view
-            error.position = place_of(node)
+        error.position = place_of(node)
         raise
     if relation.id is not None and not binding.expanding:
         binding.usage.references.append((relation.id, node))
@@ -222,7 +223,11 @@ def _relation(
     if past is not None and (relation.id is None or relation.view is not None):
         raise FeatureNotSupported("only a table or a materialized view can be read as of an earlier time")
     if relation.view is not None:
-        return _view(binding, relation, name, alias, scope, schema)
+        try:
+            return _view(binding, relation, name, alias, scope, schema)
+        except SeicheError as error:
+            error.position = place_of(node)  # whatever is wrong stands in the text of the view
+            raise
     if relation.id is not None:
         binding.usage.relations.add(relation.id)
     ref = binding.ref(name)
@@ -285,7 +290,8 @@ def _common_table(
         name = alias.name if alias is not None and alias.name else node.name
         return bind_change_log(binding, logged, name, tuple(_column_names(alias)) or table.column_names, scope)
     bound = binding.settled(binding.query(table.query, None, table.visible))
-    _check_names(list(table.column_names), len(bound.columns), node.name)
+    with pointing_at(table.name):
+        _check_names(list(table.column_names), len(bound.columns), node.name)
     columns = [replace(c, name=n) for c, n in zip(bound.columns, table.column_names, strict=False)]
     return _derived_table(
         binding, Bound(bound.ast, columns + bound.columns[len(columns) :]), alias, scope, node.name, lateral=False
@@ -320,7 +326,7 @@ def _derived_table(
 def _unnest(binding: Binding, node: exp.Unnest, alias: exp.Expr | None, scope: Scope) -> exp.Expr:
     offset = node.args.get("offset")
     ordinal = offset.name if isinstance(offset, exp.Identifier) else "ordinality" if offset else None
-    call = exp.Anonymous(this="unnest", expressions=list(node.expressions))
+    call = begin_as(exp.Anonymous(this="unnest", expressions=list(node.expressions)), node)
     return _function(
         binding, call, alias or node.args.get("alias"), scope, {}, ordinality=ordinal is not None, ordinal_name=ordinal
     )
@@ -336,7 +342,8 @@ def _function(
     ordinality: bool,
     ordinal_name: str | None = None,
 ) -> exp.Expr:
-    found = call_of(node.expression if isinstance(node, exp.Dot) else node)
+    called = node.expression if isinstance(node, exp.Dot) else node
+    found = call_of(called)
     if found is None:
         raise FeatureNotSupported(f"{node.sql('risingwave')} is not supported in FROM")
     name, arguments = found
@@ -350,7 +357,9 @@ def _function(
         made = tables.single_row(settle(binder.bind(node), binding.settings))
     else:
         refuse_endless(name, arguments)
-        made = tables.table_function(name, [binder.bind(a) for a in arguments], binding.settings, ordinality=ordinality)
+        bound = [binder.bind(argument) for argument in arguments]
+        with pointing_at(called):
+            made = tables.table_function(name, bound, binding.settings, ordinality=ordinality)
     shown = alias.name if alias is not None and alias.name else name
     ref = binding.ref(shown)
     select, entries = tables.rendered(made, shown, ref)

@@ -17,6 +17,7 @@ from seiche.errors import DatatypeMismatch, FeatureNotSupported, SyntaxError_, U
 from seiche.sql.calls import call_of
 from seiche.sql.dialect import Seiche
 from seiche.sql.literals import MICROS_PER_DAY, parse_interval
+from seiche.sql.places import unplaced
 from seiche.sql.statements import quote_name
 from seiche.types import Kind, SqlType
 
@@ -56,6 +57,7 @@ def gap_fill_query(source: exp.Expr, columns: Mapping[str, SqlType], arguments: 
         dialect=Seiche,
     )
     assert isinstance(query, exp.Select)
+    unplaced(query)
     for table in query.find_all(exp.Table):
         if table.name == _SOURCE:
             table.replace(source)

@@ -307,9 +307,3 @@ def transform(node: exp.Expr, variable: str, body: exp.Expr, type_: SqlType) -> 
 def variable(name: str, type_: SqlType) -> exp.Expr:
     """A lambda's variable."""
     return typed(exp.Column(this=exp.to_identifier(name)), type_)
-
-
-def place_of(node: exp.Column | exp.Table) -> int | None:
-    """The 1-based character at which a statement names it; None for what nobody wrote."""
-    starts = [part.meta["start"] for part in node.parts if "start" in part.meta]
-    return min(starts) + 1 if starts else None

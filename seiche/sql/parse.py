@@ -21,6 +21,7 @@ from seiche.errors import FeatureNotSupported, InvalidParameter, nearest
 from seiche.sql.grammar import access, conversation, definitions, jobs, rows, session
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.type_names import read_type
+from seiche.sql.places import unplaced
 from seiche.sql.statements import (
     Commit,
     Execute,
@@ -61,8 +62,9 @@ def parse(text: str) -> list[ParsedStatement]:
 
 
 def parse_query(text: str) -> SqlQuery:
-    """A single query, for instance the stored definition of a view."""
-    return _whole(text, lambda cursor: cursor.query(cursor.rest()))
+    """A single query that is no statement of the user's: what is wrong with it has no position."""
+    query = _whole(text, lambda cursor: cursor.query(cursor.rest()))
+    return SqlQuery(unplaced(query.tree), query.text)
 
 
 def parse_expression(text: str) -> SqlExpression:

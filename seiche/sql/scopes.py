@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from seiche.errors import AmbiguousColumn, DuplicateAlias, UndefinedColumn, UndefinedTable, nearest
-from seiche.sql.nodes import call, place_of, text, type_of, typed
+from seiche.sql.nodes import call, text, type_of, typed
 from seiche.types import SqlType, struct_of
 
 Subquery = tuple[exp.Query, tuple[tuple[str, SqlType], ...]]
@@ -73,11 +73,7 @@ class Scope:
 
     def column(self, node: exp.Column) -> exp.Expr:
         name, table, schema = node.name, node.table or None, node.db or None
-        try:
-            found = self.lookup(name, table, schema)
-        except (AmbiguousColumn, UndefinedColumn, UndefinedTable) as error:
-            error.position = place_of(node)
-            raise
+        found = self.lookup(name, table, schema)
         return typed(found.copy(), type_of(found))
 
     def subquery(self, query: exp.Expr) -> Subquery:

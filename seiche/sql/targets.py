@@ -17,12 +17,14 @@ from seiche.sql.dialect import Seiche
 from seiche.sql.from_clause import bind_from
 from seiche.sql.kept_fields import as_stored, column_node
 from seiche.sql.nodes import equal, integer, null, typed
+from seiche.sql.places import unplaced
 from seiche.sql.scopes import Entry, RangeVariable, Scope, Subquery
 from seiche.types import INTEGER
 
 
 def parsed(expression: exp.Expr | str) -> exp.Expr:
-    return sqlglot.parse_one(expression, dialect=Seiche) if isinstance(expression, str) else expression
+    """The tree of a stored expression, or one that is a tree already."""
+    return unplaced(sqlglot.parse_one(expression, dialect=Seiche)) if isinstance(expression, str) else expression
 
 
 def bare_scope(columns: Sequence[Column], values: Mapping[str, exp.Expr] | None = None) -> Scope:

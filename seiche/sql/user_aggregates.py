@@ -19,6 +19,7 @@ from seiche.sql.calls import call_of
 from seiche.sql.dialect import Seiche
 from seiche.sql.functions import undefined
 from seiche.sql.nodes import call
+from seiche.sql.places import unplaced
 from seiche.sql.user_functions import UserFunction
 
 _COLLECT = "array_agg"
@@ -67,6 +68,6 @@ def filtered(binder: Binder, node: exp.Filter) -> exp.Expr:
 
 
 def _as_type(node: exp.Expr, type_: str) -> exp.Expr:
-    cast = sqlglot.parse_one(f"CAST(value AS {type_})", dialect=Seiche)
+    cast = unplaced(sqlglot.parse_one(f"CAST(value AS {type_})", dialect=Seiche))
     cast.set("this", node.copy())
     return cast

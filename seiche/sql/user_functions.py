@@ -19,6 +19,7 @@ from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
 from seiche.errors import InvalidDefinition
 from seiche.sql.dialect import Seiche
+from seiche.sql.places import unplaced
 from seiche.types import SqlType
 
 MAX_DEPTH = 32  # of functions that call functions
@@ -65,7 +66,7 @@ def body_of(function: UserFunction) -> exp.Expr:
         raise InvalidDefinition(
             f'body of function "{function.name}" must be one SELECT', hint="Write AS 'SELECT ...' or RETURN expression."
         )
-    folded: exp.Expr = normalize_identifiers(trees[0], dialect=Seiche)
+    folded: exp.Expr = normalize_identifiers(unplaced(trees[0]), dialect=Seiche)
     tree: exp.Expr = folded.transform(lambda node: _named_parameter(node, function))
     if isinstance(tree, exp.Select) and _is_plain(tree) and len(tree.expressions) == 1:
         value: exp.Expr = tree.expressions[0]

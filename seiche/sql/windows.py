@@ -17,6 +17,7 @@ from seiche.sql.functions import undefined
 from seiche.sql.literals import MICROS_PER_DAY, interval_constant
 from seiche.sql.nodes import bigint, call, integer, is_unknown, null, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
+from seiche.sql.places import place_of
 from seiche.sql.user_aggregates import aggregated, user_aggregate
 from seiche.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
 
@@ -179,7 +180,7 @@ def _window_parts(
     while named is not None:  # a named window may be built on another
         base = binder.surroundings.window(named.name)
         if base is None:
-            raise UndefinedObject(f'window "{named.name}" does not exist')
+            raise UndefinedObject(f'window "{named.name}" does not exist', position=place_of(named))
         named = base.args.get("alias")
         partition_by = partition_by or list(base.args.get("partition_by") or ())
         order_by = order_by or base.args.get("order")
