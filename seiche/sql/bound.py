@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from seiche.model import Column
 from seiche.sql.nodes import type_of, typed
+from seiche.sql.places import place_of
 from seiche.types import SqlType
 
 _CHANGING = ("rand", "uuid", "seiche_now", "seiche_proctime", "raise_error")
@@ -72,6 +73,12 @@ class Bound:
     ast: exp.Query
     columns: list[OutputColumn]
     rows: list[list[exp.Expr]] | None = None
+
+    def place(self, index: int) -> int | None:
+        """Where the expression of a column is written, where it is known."""
+        if self.rows is not None:
+            return place_of(self.rows[0][index])
+        return place_of(self.ast.expressions[index].this) if isinstance(self.ast, exp.Select) else None
 
 
 def aliased(node: exp.Expr, alias: str) -> exp.Expr:

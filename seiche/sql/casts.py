@@ -48,6 +48,7 @@ from seiche.sql.nodes import (
     variable,
 )
 from seiche.sql.parameters import PARAMETER
+from seiche.sql.places import place_of, reading
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -152,6 +153,7 @@ def assign(node: exp.Expr, target: SqlType, column: str, settings: Settings) -> 
             f'column "{column}" is of type {target.bare} but expression is of type {source}',
             detail=f'Storing it would cast it: cannot cast type "{source}" to "{target.bare}" in Assign context.',
             hint="You will need to rewrite or cast the expression.",
+            position=place_of(node),
         )
     return lengths.stored(convert(node, target.bare, settings), target)
 
@@ -171,7 +173,8 @@ def cast(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
 def _as_written(node: exp.Expr) -> exp.Expr | None:
     """A constant with digits that a numeric without limits keeps, and the decimal behind it would not; else None."""
     if is_unknown(node) and isinstance(node, exp.Literal):
-        node = numeric_literal(node.this)
+        with reading(node):
+            node = numeric_literal(node.this)
     type_ = type_of(node)
     if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal) or type_.kind is not Kind.NUMERIC:
         return None
@@ -211,16 +214,20 @@ def _row_cells(node: exp.Expr) -> list[exp.Expr] | None:
     return None
 
 
-def common_type(types: Sequence[SqlType], what: str) -> SqlType:
-    """The type that all of them become, unknown ones last; `what` names the construct in the error."""
-    known = [type_ for type_ in types if type_.kind is not Kind.NULL]
+def common_type(types: Sequence[SqlType], what: str, places: Sequence[int | None] = ()) -> SqlType:
+    """The type that all of them become, unknown ones last; `what` names the construct in the error, which points at
+    the place of the first that does not fit those before it."""
+    known = [index for index, type_ in enumerate(types) if type_.kind is not Kind.NULL]
     if not known:
         return VARCHAR
-    result = known[0]
-    for type_ in known[1:]:
-        joined = _wider(result, type_)
+    result = types[known[0]]
+    for index in known[1:]:
+        joined = _wider(result, types[index])
         if joined is None:
-            raise DatatypeMismatch(f"{what} types {result} and {type_} cannot be matched")
+            raise DatatypeMismatch(
+                f"{what} types {result} and {types[index]} cannot be matched",
+                position=places[index] if places else None,
+            )
         result = joined
     return result
 
@@ -279,7 +286,8 @@ def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
                 settings.parameters.infer(node.meta[PARAMETER], target)
             return null(target)
         assert isinstance(node, exp.Literal), node
-        return literal(node.this, target, settings)
+        with reading(node):
+            return literal(node.this, target, settings)
     match source.kind, target.kind:
         case _, Kind.VARCHAR:
             return to_text(node, settings)

@@ -11,6 +11,7 @@ from seiche.sql import operators
 from seiche.sql.binder import Binder
 from seiche.sql.casts import common_type, convert, settle
 from seiche.sql.nodes import call, case, is_unknown, null, raising, type_of, typed
+from seiche.sql.places import place_of
 from seiche.types import NULL
 
 
@@ -48,7 +49,7 @@ def _branch(binder: Binder, node: exp.Expr) -> exp.Expr:
 
 
 def unified(binder: Binder, nodes: Sequence[exp.Expr], what: str) -> list[exp.Expr]:
-    type_ = common_type([type_of(node) for node in nodes], what)
+    type_ = common_type([type_of(node) for node in nodes], what, [place_of(node) for node in nodes])
     return [convert(node, type_, binder.settings) for node in nodes]
 
 

@@ -136,9 +136,14 @@ def _set_operation(
     if _is_corresponding(node):
         bounds = _corresponding(binding, bounds, [column.name for column in node.args.get("on") or ()])
     width = len(bounds[0].columns)
-    if any(len(bound.columns) != width for bound in bounds):
-        raise SyntaxError_(f"each {name} query must have the same number of columns")
-    types = [common_type([bound.columns[index].type for bound in bounds], name) for index in range(width)]
+    uneven = next((bound for bound in bounds if len(bound.columns) != width), None)
+    if uneven is not None:
+        message = f"each {name} query must have the same number of columns"
+        raise SyntaxError_(message, position=uneven.place(0) if uneven.columns else None)
+    types = [
+        common_type([bound.columns[i].type for bound in bounds], name, [bound.place(i) for bound in bounds])
+        for i in range(width)
+    ]
 
     def change(part: exp.Expr, index: int) -> exp.Expr:
         return convert(part, types[index], binding.settings)

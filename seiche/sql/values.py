@@ -12,6 +12,7 @@ from seiche.sql.binding import Binding, CommonTable
 from seiche.sql.bound import Bound, OutputColumn, rows_query
 from seiche.sql.casts import common_type, convert
 from seiche.sql.nodes import type_of
+from seiche.sql.places import place_of
 from seiche.sql.scopes import Scope
 from seiche.types import NULL, Kind, SqlType
 
@@ -20,9 +21,10 @@ def values(binding: Binding, node: exp.Values, outer: Scope | None, tables_: Map
     rows = _bound_cells(binding, node, outer, tables_)
     types = []
     for index in range(len(rows[0])):
-        found = [type_of(row[index]) for row in rows]
+        cells = [row[index] for row in rows]
+        found, places = [type_of(cell) for cell in cells], [place_of(cell) for cell in cells]
         # A column of nothing but untyped literals stays untyped: a set operation may know better.
-        types.append(NULL if all(t.kind is Kind.NULL for t in found) else common_type(found, "VALUES"))
+        types.append(NULL if all(t.kind is Kind.NULL for t in found) else common_type(found, "VALUES", places))
     rows = [
         [
             cell if type_.kind is Kind.NULL else convert(cell, type_, binding.settings)
@@ -49,8 +51,9 @@ def _bound_cells(
     scope = Scope(binding.subquery(tables_), parent=outer)
     binder = binding.expressions(scope, Clause.VALUES)
     rows = [[binder.bind(cell) for cell in row_cells(row)] for row in node.expressions]
-    if any(len(row) != len(rows[0]) for row in rows):
-        raise SyntaxError_("VALUES lists must all be the same length")
+    uneven = next((row for row in rows if len(row) != len(rows[0])), None)
+    if uneven is not None:
+        raise SyntaxError_("VALUES lists must all be the same length", position=place_of(uneven[0]))
     return rows
 
 
