@@ -14,6 +14,7 @@ from seiche.sql.bound import OutputColumn
 from seiche.sql.calls import own_nodes
 from seiche.sql.casts import settle
 from seiche.sql.nodes import spark_cast, type_of
+from seiche.sql.places import place_of, pointing_at
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import ordinal, output_at
 from seiche.types import INTEGER
@@ -69,9 +70,11 @@ def _group_key(
 ) -> exp.Expr:
     position = ordinal(item)
     if position is not None:
-        output_at(columns, position, "GROUP BY")
+        output_at(columns, item, "GROUP BY")
         return _no_aggregate(binding, projections[position - 1].this)
-    if isinstance(item, exp.Column) and not item.table and scope.local(item.name) is None:
+    with pointing_at(item):
+        is_output = isinstance(item, exp.Column) and not item.table and scope.local(item.name) is None
+    if is_output:
         for projection, column in zip(projections, columns, strict=True):
             if column.name == item.name:
                 return _no_aggregate(binding, projection.this)
@@ -86,7 +89,7 @@ def _is_outer(node: exp.Expr, own: frozenset[str]) -> bool:
 
 def _no_aggregate(binding: Binding, node: exp.Expr) -> exp.Expr:
     if any(is_aggregate_node(part) for part in node.walk()):
-        raise GroupingError("aggregate functions are not allowed in GROUP BY")
+        raise GroupingError("aggregate functions are not allowed in GROUP BY", position=place_of(node))
     return settle(node, binding.settings)
 
 
@@ -119,7 +122,8 @@ def _check_grouped(node: exp.Expr, groups: Sequence[exp.Expr], refs: frozenset[s
             if current.table in refs:
                 raise GroupingError(
                     f'column "{current.table}.{current.name}" must appear in the GROUP BY clause '
-                    "or be used in an aggregate function"
+                    "or be used in an aggregate function",
+                    position=place_of(current),
                 )
             continue
-        stack += list(current.iter_expressions())
+        stack += list(current.iter_expressions(reverse=True))  # the first that was written is told

@@ -15,6 +15,7 @@ from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import equal, integer, is_unknown, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
 from seiche.sql.order_keys import order_key
+from seiche.sql.places import begin_of, place_of
 from seiche.sql.scopes import Entry, Scope
 from seiche.sql.select_list import ordinal, output_at
 from seiche.types import BIGINT, INTEGER, VARCHAR, Kind
@@ -45,12 +46,12 @@ def _sort_target(
 
     position = ordinal(item)
     if position is not None:
-        output_at(columns, position, "ORDER BY")
+        output_at(columns, item, "ORDER BY")
         return output(position - 1)
     if isinstance(item, exp.Column) and not item.table:
         named = [index for index, column in enumerate(columns) if column.name == item.name]
         if len({projections[index].this for index in named}) > 1:
-            raise SyntaxError_(f'ORDER BY "{item.name}" is ambiguous')
+            raise SyntaxError_(f'ORDER BY "{item.name}" is ambiguous', position=place_of(item))
         if named:
             return output(named[0])
     bound = settle(binder.bind(item), binding.settings)
@@ -76,15 +77,15 @@ def ordered_output(binding: Binding, bound: Bound, node: exp.Expr) -> Bound:
     if order is not None:
         keys = []
         for item in order.expressions:
-            position = ordinal(item.this)
-            if position is not None:
-                target = output_at(bound.columns, position, "ORDER BY")
+            if ordinal(item.this) is not None:
+                target = output_at(bound.columns, item.this, "ORDER BY")
                 keys.append(sorted_by(typed(exp.column(target.alias, quoted=True), target.type), item))
             elif isinstance(node, exp.SetOperation) and not _is_output(item.this):
                 raise FeatureNotSupported(
                     "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
                     detail="Only result column names can be used, not expressions or functions.",
                     hint="Add the expression to every SELECT, or move the set operation into a FROM clause.",
+                    position=begin_of(item.this),
                 )
             else:
                 keys.append(binder.ordered(item))
@@ -115,7 +116,9 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
             continue
         given = binder.bind(value)
         if not is_unknown(given) and not type_of(given).is_number:
-            raise DatatypeMismatch(f"argument of {name.upper()} must be type bigint, not type {type_of(given)}")
+            raise DatatypeMismatch(
+                f"argument of {name.upper()} must be type bigint, not type {type_of(given)}", position=place_of(given)
+            )
         bound = convert(given, BIGINT, binding.settings)
         if (constant_integer(bound) or 0) < 0:
             raise InvalidParameter(f"{name.upper()} must not be negative")
@@ -138,7 +141,9 @@ def check_distinct(keys: Sequence[exp.Expr]) -> None:
     for key in keys:
         inside = key.find_all(exp.Column)
         if any(column.table for column in inside):
-            raise SyntaxError_("for SELECT DISTINCT, ORDER BY expressions must appear in select list")
+            raise SyntaxError_(
+                "for SELECT DISTINCT, ORDER BY expressions must appear in select list", position=place_of(key.this)
+            )
 
 
 def distinct_on(
@@ -162,14 +167,14 @@ def distinct_on(
         )
         return spelled_out
 
-    wanted = [
-        _sort_target(binding, item, binder, projections, columns)
-        for item in (on.expressions if isinstance(on, exp.Tuple) else [_inner(on)])
-    ]
+    items = on.expressions if isinstance(on, exp.Tuple) else [_inner(on)]
+    wanted = [_sort_target(binding, item, binder, projections, columns) for item in items]
     partition = [spelled(sort_key(item)) for item in wanted]
     for key in keys[: len(wanted)]:
         if not any(order_key(item) == key.this for item in wanted):
-            raise SyntaxError_("SELECT DISTINCT ON expressions must match initial ORDER BY expressions")
+            raise SyntaxError_(
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions", position=begin_of(items[0])
+            )
     ordering = [spelled(key) for key in keys] or [exp.Ordered(this=exp.Null(), desc=False, nulls_first=False)]
     number = exp.Window(
         this=exp.Anonymous(this="row_number"),

@@ -23,6 +23,7 @@ from seiche.sql.bound import OutputColumn, aliased, derived_table, lateral_table
 from seiche.sql.calls import call_of, own_nodes
 from seiche.sql.nodes import type_of, typed
 from seiche.sql.output_names import output_name
+from seiche.sql.places import begin_as, place_of, pointing_at
 from seiche.sql.scopes import Entry, RangeVariable, Scope
 from seiche.sql.series import refuse_endless
 from seiche.types import Kind
@@ -38,12 +39,15 @@ def select_items(
         match node:
             case exp.Star():
                 if not scope.variables and not scope.entries:
-                    raise SyntaxError_("SELECT * with no tables specified is not valid")
-                named += _starred(node, scope.visible(), scope)
+                    raise SyntaxError_("SELECT * with no tables specified is not valid", position=place_of(node))
+                named += _placed(_starred(node, scope.visible(), scope), node)
             case exp.Column() if isinstance(node.this, exp.Star):
-                named += _starred(node.this, scope.visible(node.table, node.db or None), scope)
+                with pointing_at(node):
+                    columns_of_table = scope.visible(node.table, node.db or None)
+                named += _placed(_starred(node.this, columns_of_table, scope), node)
             case exp.Dot() if isinstance(node.expression, exp.Star):
-                named += _fields(binding, binder.bind(node.this))
+                with pointing_at(node):
+                    named += _fields(binding, binder.bind(node.this))
             case _:
                 named.append((output_name(node), _item(binder, node)))
     taken: set[str] = set()
@@ -64,6 +68,10 @@ def _item(binder: Binder, node: exp.Expr) -> exp.Expr:
             inner = node.this if isinstance(node, exp.Alias) else node
             error.detail = f"Failed to bind expression: {inner.sql('risingwave', normalize_functions='lower')}."
         raise
+
+
+def _placed(named: list[tuple[str, exp.Expr]], star: exp.Expr) -> list[tuple[str, exp.Expr]]:
+    return [(name, begin_as(node, star)) for name, node in named]
 
 
 def _starred(star: exp.Star, entries: Sequence[Entry], scope: Scope) -> list[tuple[str, exp.Expr]]:
@@ -136,7 +144,8 @@ def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scop
         assert call is not None
         refuse_endless(*call)
         bound = [binder.bind(argument) for argument in call[1]]
-        arrays.append(tables.table_function(call[0], bound, binding.settings, ordinality=False).exploded)
+        with pointing_at(part):
+            arrays.append(tables.table_function(call[0], bound, binding.settings, ordinality=False).exploded)
     made = tables.single(arrays[0]) if len(arrays) == 1 else tables.zipped(arrays)
     ref = binding.ref("rows")
     rows, entries = tables.rendered(made, "value", ref)
@@ -185,7 +194,8 @@ def ordinal(node: exp.Expr) -> int | None:
     return None
 
 
-def output_at(columns: Sequence[OutputColumn], position: int, clause: str) -> OutputColumn:
-    if not 1 <= position <= len(columns):
-        raise SyntaxError_(f"{clause} position {position} is not in select list")
-    return columns[position - 1]
+def output_at(columns: Sequence[OutputColumn], number: exp.Expr, clause: str) -> OutputColumn:
+    """The column that a number stands for."""
+    if not 1 <= int(number.name) <= len(columns):
+        raise SyntaxError_(f"{clause} position {number.name} is not in select list", position=place_of(number))
+    return columns[int(number.name) - 1]
