@@ -21,6 +21,7 @@ from seiche.errors import (
     FeatureNotSupported,
     SerializationFailure,
     UndefinedColumn,
+    UndefinedObject,
     WrongObjectType,
     nearest,
 )
@@ -94,7 +95,11 @@ class Dml:
                 detail="It follows the tables that it reads.",
                 hint="Change their rows, and its own will follow.",
             )
-        found = catalog.find(name.parts, search_path=path, kinds=(ObjectKind.TABLE,))
+        try:
+            found = catalog.find(name.parts, search_path=path, kinds=(ObjectKind.TABLE,))
+        except UndefinedObject as error:
+            error.position = name.place
+            raise
         refuse_of_others(found, path)
         refuse_unfinished(found)
         return found

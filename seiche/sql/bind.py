@@ -27,6 +27,7 @@ from seiche.sql.expressions import expression_binder
 from seiche.sql.invocations import inlined
 from seiche.sql.kept_fields import as_stored
 from seiche.sql.nodes import Settings, integer, null, type_of, typed
+from seiche.sql.places import place_of
 from seiche.sql.queries import binding_of
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import select_items
@@ -130,7 +131,7 @@ def bind_insert(
             given = raw_values(binding, query)
         else:
             given = binding.query(query, None, {})
-        columns = _target_columns(target, visible, column_names, len(given.columns))
+        columns = _target_columns(target, visible, column_names, given)
     types = [column.as_shown.type for column in columns]
 
     def store(node: exp.Expr, index: int) -> exp.Expr:
@@ -232,10 +233,12 @@ def _check_assignments(target: BoundRelation, names: Sequence[str], *, updating:
         column = visible.get(name)
         if column is None:
             raise UndefinedColumn(
-                f'column "{name}" of relation "{target.name}" does not exist', hint=nearest(name, visible)
+                f'column "{name}" of relation "{target.name}" does not exist',
+                hint=nearest(name, visible),
+                position=place_of(name),
             )
         if name in seen:
-            raise DuplicateColumn(f'column "{name}" specified more than once')
+            raise DuplicateColumn(f'column "{name}" specified more than once', position=place_of(name))
         if column.generated is not None:
             also = " An update modifying the generated column is unsupported." if updating else ""
             raise SyntaxError_(
@@ -245,14 +248,13 @@ def _check_assignments(target: BoundRelation, names: Sequence[str], *, updating:
 
 
 def _target_columns(
-    target: BoundRelation, visible: Sequence[Column], names: Sequence[str] | None, count: int
+    target: BoundRelation, visible: Sequence[Column], names: Sequence[str] | None, given: Bound
 ) -> list[Column]:
+    count = len(given.columns)
     if names is None:
         writable = [column for column in visible if column.generated is None]
         if count > len(writable):
-            raise SyntaxError_(
-                "INSERT has more expressions than target columns", detail=_sizes(target, count, len(writable))
-            )
+            raise _too_many(target, given, len(writable))
         misplaced = next((column for column in visible[:count] if column.generated is not None), None)
         if misplaced is not None:
             raise SyntaxError_(
@@ -263,11 +265,23 @@ def _target_columns(
         return writable[:count]
     _check_assignments(target, names)
     if count > len(names):
-        raise SyntaxError_("INSERT has more expressions than target columns", detail=_sizes(target, count, len(names)))
+        raise _too_many(target, given, len(names))
     if count < len(names):
-        raise SyntaxError_("INSERT has more target columns than expressions", detail=_sizes(target, count, len(names)))
+        raise SyntaxError_(
+            "INSERT has more target columns than expressions",
+            detail=_sizes(target, count, len(names)),
+            position=place_of(names[count]),
+        )
     by_name = {column.name: column for column in visible}
     return [by_name[name] for name in names]
+
+
+def _too_many(target: BoundRelation, given: Bound, columns: int) -> SyntaxError_:
+    return SyntaxError_(
+        "INSERT has more expressions than target columns",
+        detail=_sizes(target, len(given.columns), columns),
+        position=given.place(columns),
+    )
 
 
 def _sizes(target: BoundRelation, count: int, columns: int) -> str:

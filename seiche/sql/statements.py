@@ -46,10 +46,11 @@ def quote_name(name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class ObjectName:
     """A folded name of one to three parts: `[[database.]schema.]name`. That of a function may have the types of its
-    `parameters`."""
+    `parameters`. `place` is the 1-based character at which it is written."""
 
     parts: tuple[str, ...]
     parameters: tuple[SqlType, ...] | None = None
+    place: int | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:

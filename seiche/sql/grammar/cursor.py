@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from seiche.errors import DuplicateColumn, FeatureNotSupported, SyntaxError_, nearest
+from seiche.sql.places import PlacedName
 from seiche.sql.statements import RESERVED_WORDS, ObjectKind, ObjectName, Options, SqlExpression, SqlQuery
 from seiche.sql.tokens import CLOSING, FOLDED, OPENING, QUOTED, WORD, source_of, syntax_error
 from seiche.sql.trees import read_tree
@@ -113,6 +114,10 @@ class Cursor:
         token = self.tokens[self.index - 1]
         return token.text.translate(FOLDED)
 
+    def placed_name(self) -> PlacedName:
+        place = self.position()
+        return PlacedName(self.name(), place)
+
     def user_name(self) -> str:
         """A name where nothing but a name can stand; there the word USER is one like any other."""
         if self.accept("user"):
@@ -120,16 +125,13 @@ class Cursor:
         return self.name()
 
     def object_name(self) -> ObjectName:
-        first = self.peek()
+        place = self.position()
         parts = [self.name()]
         while self.accept_symbol(TokenType.DOT):
             parts.append(self.name())
         if len(parts) > 3:
-            assert first is not None
-            raise SyntaxError_(
-                f"improper qualified name (too many dotted names): {'.'.join(parts)}", position=first.start + 1
-            )
-        return ObjectName(tuple(parts))
+            raise SyntaxError_(f"improper qualified name (too many dotted names): {'.'.join(parts)}", position=place)
+        return ObjectName(tuple(parts), place=place)
 
     def comma_separated(self, read: Callable[[], T]) -> tuple[T, ...]:
         items = [read()]
@@ -150,15 +152,18 @@ class Cursor:
 
     def column_names(self) -> tuple[str, ...]:
         """An optional list of distinct column names in parentheses."""
+        return tuple(str(name) for name in self.placed_names())
+
+    def placed_names(self) -> tuple[PlacedName, ...]:
+        """As `column_names`, with their places."""
         if not self.sees_symbol(TokenType.L_PAREN):
             return ()
-        names: list[str] = []
+        names: list[PlacedName] = []
 
-        def name() -> str:
-            position = self.position()
-            names.append(self.name())
+        def name() -> PlacedName:
+            names.append(self.placed_name())
             if names[-1] in names[:-1]:
-                raise DuplicateColumn(f'column "{names[-1]}" specified more than once', position=position)
+                raise DuplicateColumn(f'column "{names[-1]}" specified more than once', position=names[-1].place)
             return names[-1]
 
         return self.in_parentheses(name)

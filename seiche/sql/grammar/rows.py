@@ -48,7 +48,7 @@ def insert(cursor: Cursor, prefix: Sequence[Token] = ()) -> Insert:
     if cursor.sees("as"):
         raise cursor.unsupported("an alias in INSERT")
     # `(` may open the column list or a query in parentheses.
-    columns = () if cursor.word(1) in ("select", "values", "with", "table") else cursor.column_names()
+    columns = () if cursor.word(1) in ("select", "values", "with", "table") else cursor.placed_names()
     if cursor.sees("overriding"):
         raise cursor.unsupported("OVERRIDING")
     source: SqlQuery | None = None
@@ -124,12 +124,12 @@ def _others(cursor: Cursor, word: str) -> SqlQuery | None:
 
 def _assignment(cursor: Cursor) -> list[Assignment]:
     if not cursor.sees_symbol(TokenType.L_PAREN):
-        column = cursor.name()
+        column = cursor.placed_name()
         cursor.expect_symbol(TokenType.EQ)
         return [Assignment(column, _assigned(cursor, partial(_ends_assignment, cursor)))]
-    position = cursor.position()
-    columns = cursor.in_parentheses(cursor.name)
+    columns = cursor.in_parentheses(cursor.placed_name)
     cursor.expect_symbol(TokenType.EQ)
+    position = cursor.position()
     written_as_row = cursor.accept("row")
     if not cursor.sees_symbol(TokenType.L_PAREN):
         raise SyntaxError_(

@@ -657,7 +657,7 @@ def test_an_unfinished_statement_stops_at_the_end_of_input(text: str) -> None:
     [
         ("DESCRIBE a.b.c.d", "improper qualified name (too many dotted names): a.b.c.d", 10),
         ('DESCRIBE ""', 'zero-length delimited identifier at or near """"', 10),
-        ("UPDATE t SET (a, b) = (1)", "number of columns does not match number of values", 14),
+        ("UPDATE t SET (a, b) = (1)", "number of columns does not match number of values", 23),
         (
             "CREATE TABLE t (a int NULL NOT NULL)",
             'conflicting NULL/NOT NULL declarations for column "a" of table "t"',
