@@ -29,7 +29,7 @@ def case_of(binder: Binder, node: exp.Case) -> exp.Expr:
         values.append(_branch(binder, branch.args["true"]))
     default = node.args.get("default")
     last = _branch(binder, default) if default is not None else typed(exp.Null(), NULL)
-    *converted, last = unified(binder, [*values, last], "CASE")
+    last, *converted = unified(binder, [last, *values], "CASE")  # in PostgreSQL's order
     branches = list(zip(conditions, converted, strict=True))
     return case(type_of(last), branches, last if default is not None else None)
 

@@ -310,7 +310,7 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
     (
         "SELECT CASE WHEN true THEN 1 ELSE now() END",
         DatatypeMismatch,
-        "CASE types integer and timestamp with time zone cannot be matched",
+        "CASE types timestamp with time zone and integer cannot be matched",
     ),
     ("SELECT name, count(*) FROM ships", GroupingError, 'column "ships.name" must appear in the GROUP BY clause'),
     ("SELECT tons FROM ships GROUP BY name", GroupingError, 'column "ships.tons" must appear in the GROUP BY clause'),
