@@ -531,6 +531,9 @@ class Session:
         outer, self._parameters = self._parameters, Parameters(prepared.types, values)
         try:
             return self._dispatch(prepared.statement, prepared.text)
+        except SeicheError as error:
+            error.position = None  # it would count in the text of PREPARE
+            raise
         finally:
             self._parameters = outer
 
