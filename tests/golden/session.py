@@ -18,6 +18,10 @@ from tests.unit.plan.harbour import Harbour
 
 
 def harbour_session() -> Session:
+    return Session(harbour_database())
+
+
+def harbour_database() -> Database:
     harbour = Harbour()
     harbour.add_materialized_view("heavy", "SELECT id, name, tons FROM ships WHERE tons > 1000")
     harbour.add_view("calls", "SELECT s.name, a.at, a.tons FROM ships s JOIN arrivals a ON a.ship = s.id")
@@ -25,7 +29,7 @@ def harbour_session() -> Session:
     catalog = harbour.catalog.with_database(DatabaseEntry(ObjectId(990), "office"))
     absent: Any = None  # nothing that a failing statement reaches
     runtime = Runtime(NoSpark(), Versions(), absent, absent, Limits(1000, 1_000_000))
-    database = Database(
+    return Database(
         config=Config(),
         clock=SimulatedClock(),
         store=absent,
@@ -38,4 +42,3 @@ def harbour_session() -> Session:
         coordinator=absent,
         catalog=catalog.with_schema(Schema(ObjectId(991), "office", "public")),
     )
-    return Session(database)

@@ -16,7 +16,7 @@ import pytest
 
 from seiche.errors import UserError
 from seiche.session.run import Session
-from tests.golden.session import harbour_session
+from tests.golden.session import harbour_database
 from tests.integration.postgres import temporary_server
 
 HARBOUR = """
@@ -45,8 +45,10 @@ def postgres() -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture(scope="module")
-def session() -> Session:
-    return harbour_session()
+def session() -> Iterator[Session]:
+    database = harbour_database()
+    yield Session(database)
+    database.system.close()
 
 
 @pytest.mark.parametrize("statement", [*WRONG, *OVER_LINES])

@@ -34,6 +34,7 @@ from seiche.session.system.functions import FUNCTIONS, Function
 from seiche.session.system.rewrite import KEYWORDS_VIEW, VECTORS, Rewritten, registered_name, rewrite
 from seiche.session.system.state import Asking
 from seiche.sql.bind import OutputColumn
+from seiche.sql.places import place_of
 from seiche.sql.statements import RESERVED_WORDS
 from seiche.types import (
     BIGINT,
@@ -102,7 +103,7 @@ class SystemQueries:
                 running(database.interrupt)
                 table = database.sql(rewritten.sql).to_arrow_table()
             except duckdb.Error as error:
-                raise _translated(error, asking) from error
+                raise _translated(error, asking, tree) from error
             finally:
                 running(None)
                 self._asking = None
@@ -248,16 +249,21 @@ def _type_of(type_: pa.DataType) -> SqlType:
             return VARCHAR
 
 
-def _translated(error: duckdb.Error, asking: Asking) -> SeicheError:
+def _translated(error: duckdb.Error, asking: Asking, tree: exp.Expr) -> SeicheError:
     if asking.error is not None:
         return asking.error
     message = str(error).splitlines()[0]
     if found := _NO_COLUMN.search(str(error)):
-        return UndefinedColumn(f'column "{found.group(1) or found.group(2)}" does not exist')
+        name = found.group(1) or found.group(2)
+        return UndefinedColumn(f'column "{name}" does not exist', position=_first(tree, lambda each: each.name == name))
     if found := _NO_TABLE.search(str(error)):
-        return UndefinedTable(f'missing FROM-clause entry for table "{found.group(1)}"')
+        name = found.group(1)
+        position = _first(tree, lambda each: each.table == name)
+        return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=position)
     if found := _AMBIGUOUS.search(str(error)):
-        return AmbiguousColumn(f'column reference "{found.group(1)}" is ambiguous')
+        name = found.group(1)
+        position = _first(tree, lambda each: each.name == name and not each.table)
+        return AmbiguousColumn(f'column reference "{name}" is ambiguous', position=position)
     match error:
         case duckdb.InterruptException():
             return QueryCanceled("canceling statement due to user request")
@@ -267,6 +273,12 @@ def _translated(error: duckdb.Error, asking: Asking) -> SeicheError:
             return DatatypeMismatch("the query about the system does not fit together", detail=message)
         case _:
             return FeatureNotSupported("this query about the system is not supported", detail=message)
+
+
+def _first(tree: exp.Expr, meant: Callable[[exp.Column], bool]) -> int | None:
+    """Where the first of such columns is written."""
+    places = [place_of(column) for column in tree.find_all(exp.Column) if meant(column)]
+    return min((place for place in places if place is not None), default=None)
 
 
 _KNOWN_AS = {Kind.BIGINT: "oid", Kind.VARCHAR: "text"}

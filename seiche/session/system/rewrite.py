@@ -23,6 +23,7 @@ from seiche.session.system import privileges  # noqa: F401  registers its functi
 from seiche.session.system.functions import FUNCTIONS, find_function
 from seiche.sql.calls import call_of
 from seiche.sql.output_names import output_name
+from seiche.sql.places import place_of, pointing_at
 
 KEYWORDS_VIEW = "pg_get_keywords"
 
@@ -130,7 +131,9 @@ def is_system_query(tree: exp.Expr, catalog: Catalog, search_path: Sequence[str]
         parts = _parts(table)
         if len(parts) == 1 and parts[0] in names:
             continue
-        if not _is_system(parts, catalog, search_path):
+        with pointing_at(table):
+            is_system = _is_system(parts, catalog, search_path)
+        if not is_system:
             return False
         reads = True
     return reads or any(_asks_system(node) for node in tree.walk())
@@ -485,7 +488,7 @@ def _duckdb_type(node: exp.Expr) -> exp.Expr:
         known |= {"numeric": "decimal", "interval": "interval", "time": "time", "bytea": "varbinary"}
         known |= {"cardinal_number": "int", "time_stamp": "timestamptz"}
         if name not in known:
-            raise UndefinedObject(f'type "{name}" does not exist')
+            raise UndefinedObject(f'type "{name}" does not exist', position=place_of(node))
         return exp.DataType.build(known[name])
     return node
 
