@@ -87,7 +87,20 @@ def step_in(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: F
             if query is None:
                 return None
             frame = reads.scope.sql(with_vnode(query, fragment.schema, counting=counting))
+            if fragment.schema.append_only and not small:
+                return _appended(fragment, runtime, reads, frame, failures if counting else None)
             return runtime.emit(fragment.relation, fragment.schema, frame, reads.after, small=small, failures=failures)
+
+
+def _appended(
+    fragment: Fragment, runtime: Runtime, reads: EpochReads, frame: DataFrame, failures: Failures | None
+) -> Changes | None:
+    """Many changes of what only grows: every row is a new one, so there is nothing to be looked for among them."""
+    rows = frame if failures is None else failures.watch(frame)
+    changes = runtime.emit_rows(fragment.relation, fragment.schema, rows, reads.after)
+    if failures is not None:
+        failures.settle()
+    return changes
 
 
 def _near_rows(plan: Select, schema: RelationSchema, joined: near_join.Joined) -> pa.Table | None:
