@@ -91,6 +91,7 @@ def test_a_batch_refresh_follows_over_kills(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.kills
 @pytest.mark.timeout(900)
 def test_views_created_together_are_cancelled_scaled_and_finished_over_kills(tmp_path: Path) -> None:
     folder, log = tmp_path / "data", tmp_path / "worker.log"
