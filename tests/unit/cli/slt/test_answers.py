@@ -68,7 +68,7 @@ def test_counts_are_of_touched_rows() -> None:
     assert compare(Counts(2), Answered((("1",), ("2",)), None), Rules()) is None
 
 
-ERROR = Refused('relation "shps" does not exist', "42P01", hint='Perhaps you meant "ships".')
+ERROR = Refused('relation "shps" does not exist', "42P01", detail="no ships", hint='Perhaps you meant "ships".')
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,11 @@ ERROR = Refused('relation "shps" does not exist', "42P01", hint='Perhaps you mea
         (Fails(pattern=re.compile("Perhaps")), True),
         (Fails(pattern=re.compile("nothing")), False),
         (Fails(text='relation "shps" does not exist'), True),
-        (Fails(text='ERROR: relation "shps" does not exist\nHINT: Perhaps you meant "ships".'), True),
+        (Fails(text='ERROR: relation "shps" does not exist\nDETAIL: no ships\nHINT: Perhaps you meant "ships".'), True),
         (Fails(text="relation"), False),
+        (Fails(text='db error: ERROR: Failed\n\nCaused by:\n  relation "shps" does not exist'), True),
+        (Fails(text="Failed\n\nCaused by these errors (recent errors listed first):\n  1: plan\n  2: no ships"), True),
+        (Fails(text="db error: ERROR: Failed\n\nCaused by:\n  relation"), False),
         (Fails(sqlstate="42P01"), True),
         (Fails(sqlstate="42703"), False),
         (Succeeds(), False),
