@@ -27,6 +27,7 @@ OP = "_op"
 EPOCH = "_epoch"
 BARE = "-bare/"  # in the path of a segment's file that lacks these columns
 ROW_ID = "_row_id"  # key of a table without a primary key
+COMMIT_TIME = "_rw_timestamp"  # when a row was last written; no file has it
 CHANGELOG_ROW_ID = "_changelog_row_id"  # key of a change log that is read as rows
 
 # Names that no column of a user may have: those above, and those under which operators keep things for a moment

@@ -23,11 +23,13 @@ from seiche.catalog.objects import (
 )
 from seiche.catalog.parallelism import max_parallelism_of, parallelism_of
 from seiche.catalog.postgres.types import pg_types, type_oid
-from seiche.model import Column
+from seiche.model import COMMIT_TIME, Column
+from seiche.types import TIMESTAMPTZ
 
 Row = Mapping[str, Any]
 
 _RELATIONS = tuple(kind for kind in ObjectKind if kind.namespace == "relation")
+_DATED = (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW)  # whose rows tell when they were written
 
 
 def _heads(facts: Facts, *kinds: ObjectKind) -> Iterator[tuple[CatalogObject, dict[str, Any]]]:
@@ -171,6 +173,8 @@ def relations(facts: Facts) -> Iterator[Row]:
 def column_rows(facts: Facts) -> Iterator[Row]:
     for it in facts.catalog.at_home(*_RELATIONS):
         listed = [each.as_shown for each in (it.relation.columns if it.relation is not None else it.columns)]
+        if it.kind in _DATED and all(column.name != COMMIT_TIME for column in listed):
+            listed.append(Column(COMMIT_TIME, TIMESTAMPTZ, hidden=True))
         key = it.relation.key if it.relation is not None else ()
         yield from (_column(it.id, n, column, column.name in key) for n, column in enumerate(listed, 1))
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported
-from seiche.model import EPOCH, EPOCH_SHIFT
+from seiche.model import COMMIT_TIME, EPOCH, EPOCH_SHIFT
 from seiche.sql.bound import BoundRelation
 from seiche.sql.nodes import Settings, call, integer, typed
 from seiche.sql.scopes import Entry
 from seiche.types import BIGINT, TIMESTAMPTZ
 
-COMMIT_TIME = "_rw_timestamp"
 _MARK = "#epochs"
 
 

@@ -81,7 +81,7 @@ def test_a_view_that_is_being_created_tells_how_far_it_is_with_each_relation_and
 
 
 def test_columns_show_type_key_and_position() -> None:
-    imo, name = (row for row in shown("rw_columns") if row["relation_id"] == SHIPS)
+    imo, name, written = (row for row in shown("rw_columns") if row["relation_id"] == SHIPS)
     assert (imo["name"], imo["position"], imo["is_primary_key"], imo["is_nullable"], imo["data_type"]) == (
         "imo",
         1,
@@ -90,8 +90,9 @@ def test_columns_show_type_key_and_position() -> None:
         "bigint",
     )
     assert (name["position"], name["is_primary_key"], name["data_type"]) == (2, False, "character varying")
-    (hidden,) = (row for row in shown("rw_columns") if row["relation_id"] == BUSY)
-    assert hidden["is_hidden"]
+    assert (written["name"], written["position"], written["is_hidden"]) == ("_rw_timestamp", 3, True)
+    hidden = [row for row in shown("rw_columns") if row["relation_id"] == BUSY]
+    assert [row["is_hidden"] for row in hidden] == [True, True]
 
 
 def test_dependencies_parameters_users_schemas_and_events_are_listed() -> None:
