@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from seiche.errors import DuplicateColumn, SyntaxError_, UndefinedColumn, nearest
+from seiche.errors import DuplicateColumn, FeatureNotSupported, SyntaxError_, UndefinedColumn, nearest
 from seiche.model import Column
 from seiche.sql.binder import Clause, Usage
 from seiche.sql.bound import Bound, BoundQuery, BoundRelation, Names, OutputColumn, aliased, has_tail
@@ -79,7 +79,12 @@ class BoundExpression:
 
 def bind_query(query: exp.Expr, names: Names, settings: Settings) -> BoundQuery:
     binding = binding_of(names, settings)
-    return binding.finished(binding.settled(binding.query(query, None, {})))
+    bound = binding.query(query, None, {})
+    if not bound.columns:
+        raise FeatureNotSupported(
+            "a query without columns is not supported", hint="Write SELECT 1 FROM …; EXISTS takes one without."
+        )
+    return binding.finished(binding.settled(bound))
 
 
 def references_of(query: exp.Expr, names: Names) -> list[tuple[int, exp.Table]]:

@@ -21,7 +21,7 @@ from seiche.sql.from_clause import bind_from
 from seiche.sql.group_by import bind_group, check_grouping
 from seiche.sql.mixed_aggregates import compute_apart
 from seiche.sql.nearer import use_nearer
-from seiche.sql.nodes import Settings, typed
+from seiche.sql.nodes import Settings, integer, typed
 from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import exploded, select_items
@@ -92,7 +92,7 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
         select.set(
             "having", exp.Having(this=binding.expressions(scope, Clause.HAVING).condition(having.this, "HAVING"))
         )
-    select.set("expressions", projections)
+    select.set("expressions", projections or [aliased(integer(1), "nothing")])  # Spark has no rows without columns
     keys = sort_keys(binding, node, scope, projections, columns)
     check_grouping(select, scope, groups, keys, having is not None)
     group_by_length(select, keys)

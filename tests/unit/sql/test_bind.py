@@ -136,6 +136,11 @@ def test_aliases_are_unique_in_the_whole_query() -> None:
     assert sorted(aliases) == ["ships", "ships_2"]
 
 
+def test_what_shows_no_columns_still_has_rows() -> None:
+    query = bound("SELECT count(*) FROM (SELECT FROM ships) x WHERE EXISTS (SELECT FROM berths)")
+    assert all(select.expressions for select in query.ast.find_all(exp.Select))
+
+
 def test_projections_get_unique_names_and_keep_the_users() -> None:
     query = bound("SELECT s.id, b.id, 1 + 1 FROM ships s, berths b")
     assert names(query) == ["id", "id", "?column?"]
