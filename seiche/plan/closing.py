@@ -6,6 +6,7 @@ down as it can go. Above it everything is maintained as ever, over rows that com
 when its window closes, and not before.
 
     Aggregate, Keyed    where the bound is on what it groups or falls apart by: below it, on every input
+    Keyed, a join       where a distance ties a bound of the side whose rows it keeps to the other: on top
     Window              where its order begins with a column that has a bound: below it; rows whose frame reaches
                         beyond what is closed are kept back
     anything linear     on top, or on the one relation that it reads
@@ -42,9 +43,13 @@ from seiche.plan.algebra import (
 from seiche.plan.final_frames import final_rows
 from seiche.plan.keyed import meaning
 from seiche.plan.marks import carried, lowest, marks_in, reach, shifted, watermark_schema
+from seiche.sql.nodes import conjuncts
 
 Bounds = Mapping[str, exp.Expr]
 Known = Callable[[RelationId], Bounds]  # the bounds of a stored relation's columns
+
+# Joins that give every row of one input, or some of them, by its partners in the others: which input that is.
+_KEPT_SIDES = {"Left join": 0, "Right join": 1, "Semi join": 0, "Anti join": 0, "Semi and anti join": 0}
 
 
 def watermarks(plan: Plan, known: Known) -> dict[str, exp.Expr]:
@@ -84,32 +89,35 @@ def _carried(items: Sequence[Item], bound_of: Callable[[exp.Column], exp.Expr | 
 def _joined(plan: Select, known: Known) -> dict[str, exp.Expr]:
     """A joined row is final when the rows that it is made of are, and none can come that would join."""
     below = [watermarks(child, known) for child in plan.inputs]
+    return _carried(plan.items, lambda column: _settled(plan.inputs, plan.conjuncts, below, column))
 
-    def bound_of(column: exp.Column) -> exp.Expr | None:
-        index = input_index(column)
-        bounds = [below[index].get(column.name)]
-        bounds += [
-            _tied(plan, column, other, below[other])
-            for other, child in enumerate(plan.inputs)
-            if other != index and _may_change(child)
-        ]
-        settled = [each for each in bounds if each is not None]
-        return lowest(settled) if len(settled) == len(bounds) else None
 
-    return _carried(plan.items, bound_of)
+def _settled(
+    inputs: Sequence[Plan], conditions: Sequence[exp.Expr], below: Sequence[Bounds], column: exp.Column
+) -> exp.Expr | None:
+    """The bound of a column of one input below which its rows are final, and so are all partners in the others."""
+    index = input_index(column)
+    bounds = [below[index].get(column.name)]
+    bounds += [
+        _tied(conditions, column, other, below[other])
+        for other, child in enumerate(inputs)
+        if other != index and _may_change(child)
+    ]
+    settled = [each for each in bounds if each is not None]
+    return lowest(settled) if len(settled) == len(bounds) else None
 
 
 def _may_change(plan: Plan) -> bool:
     return not isinstance(plan, Recompute) or bool(plan.relations) or plan.time_driven
 
 
-def _tied(plan: Select, column: exp.Column, other: int, bounds: Bounds) -> exp.Expr | None:
+def _tied(conditions: Sequence[exp.Expr], column: exp.Column, other: int, bounds: Bounds) -> exp.Expr | None:
     """The bound of a column below which all partners in another input are final, by a condition that ties the two.
 
     A partner's value is at most the column's and a difference, so it is below its own bound while the column is below
     that bound less the difference.
     """
-    for condition in plan.conjuncts:
+    for condition in conditions:
         for mine, word, theirs in _sides(condition):
             found = reach(theirs) if word in ("=", ">=", ">") else None
             own = reach(mine)
@@ -153,7 +161,27 @@ def _by_key(plan: Keyed, known: Known) -> dict[str, exp.Expr]:
         items = [Item(field, meaning(plan.body, field.name)) for field in plan.columns]
         of_rows = _carried(items, lambda column: below[0].get(column.name) if column.table == "l0" else None)
         found = {**of_rows, **found, **_of_elements(plan, below[0])}
-    return found
+    return {**_of_kept_side(plan, below), **found}
+
+
+def _of_kept_side(plan: Keyed, below: Sequence[Bounds]) -> dict[str, exp.Expr]:
+    """The bounds of an outer, semi or anti join, whose rows are those of one side, alone or with their partners."""
+    kept = _KEPT_SIDES.get(plan.title)
+    if kept is None or plan.looked_up is not None:
+        return {}
+    conditions = [each for join in _joins(plan.body) for each in conjuncts(join.args["on"])]
+
+    def bound_of(column: exp.Column) -> exp.Expr | None:
+        own = input_index(column) == kept
+        return _settled(plan.inputs, conditions, below, column) if own else None
+
+    return _carried([Item(field, meaning(plan.body, field.name)) for field in plan.columns], bound_of)
+
+
+def _joins(body: exp.Query) -> list[exp.Join]:
+    """The joins of a Keyed's query, below what `tidy` has put around it."""
+    below = body.args["from_"].this
+    return _joins(below.this) if isinstance(below, exp.Subquery) else body.args.get("joins") or []
 
 
 def _of_elements(plan: Keyed, below: Bounds) -> dict[str, exp.Expr]:
@@ -215,6 +243,8 @@ def _keyed(plan: Keyed, known: Known) -> Plan:
         if name in by_key:
             return _restricted(plan, name, by_key[name])
     below = watermarks(plan.inputs[0], known)
+    if _of_kept_side(plan, [watermarks(child, known) for child in plan.inputs]):
+        return _on_top(plan, known)
     if _is_by_row(plan):
         for name, bound in below.items():
             return replace(plan, inputs=(_restricted(plan.inputs[0], name, bound),))

@@ -156,6 +156,49 @@ VIEWS = {
         "SELECT at, id AS n FROM calls UNION ALL SELECT at, height FROM tides",
         "SELECT at, id AS n FROM calls WHERE at < {both} UNION ALL SELECT at, height FROM tides WHERE at < {both}",
     ),
+    "last_tides": (
+        (
+            "SELECT c.at, c.id, t.at AS tide FROM calls c LEFT JOIN tides t"
+            " ON t.height = c.berth AND c.at BETWEEN t.at AND t.at + INTERVAL '40 minutes'"
+        ),
+        (
+            "SELECT c.at, c.id, t.at AS tide FROM calls c LEFT JOIN tides t"
+            " ON t.height = c.berth AND c.at BETWEEN t.at AND t.at + INTERVAL '40 minutes' WHERE c.at < {both}"
+        ),
+    ),
+    "next_tides": (
+        (
+            "SELECT c.at, c.id, t.at AS tide FROM tides t RIGHT JOIN calls c"
+            " ON t.height = c.berth AND t.at BETWEEN c.at AND c.at + INTERVAL '40 minutes' WHERE c.tons > 2"
+        ),
+        (
+            "SELECT c.at, c.id, t.at AS tide FROM tides t RIGHT JOIN calls c"
+            " ON t.height = c.berth AND t.at BETWEEN c.at AND c.at + INTERVAL '40 minutes'"
+            " WHERE c.tons > 2 AND c.at < {calls} AND c.at < {tides} - INTERVAL '40 minutes'"
+        ),
+    ),
+    "without_tide": (
+        (
+            "SELECT c.at, c.id FROM calls c WHERE NOT EXISTS (SELECT FROM tides t"
+            " WHERE t.height = c.berth AND t.at BETWEEN c.at AND c.at + INTERVAL '40 minutes')"
+        ),
+        (
+            "SELECT c.at, c.id FROM calls c WHERE NOT EXISTS (SELECT FROM tides t"
+            " WHERE t.height = c.berth AND t.at BETWEEN c.at AND c.at + INTERVAL '40 minutes')"
+            " AND c.at < {calls} AND c.at < {tides} - INTERVAL '40 minutes'"
+        ),
+    ),
+    "hours_of_tides": (
+        (
+            "SELECT date_trunc('hour', c.at) AS h, count(t.at) AS n FROM calls c LEFT JOIN tides t"
+            " ON t.height = c.berth AND c.at BETWEEN t.at AND t.at + INTERVAL '40 minutes' GROUP BY 1"
+        ),
+        (
+            "SELECT date_trunc('hour', c.at) AS h, count(t.at) AS n FROM calls c LEFT JOIN tides t"
+            " ON t.height = c.berth AND c.at BETWEEN t.at AND t.at + INTERVAL '40 minutes'"
+            " WHERE date_trunc('hour', c.at) < date_trunc('hour', {both}) GROUP BY 1"
+        ),
+    ),
 }
 
 

@@ -121,6 +121,28 @@ def test_a_left_join_by_the_watermarked_columns_is_closed_on_both_sides() -> Non
     assert {value_of(each, NOON, NOON - HOUR) for each in sides} == {NOON - HOUR}
 
 
+@pytest.mark.parametrize(
+    ("query", "bound"),
+    [
+        ("FROM arrivals a LEFT JOIN tides t ON t.height = a.ship AND a.at >= t.at", NOON - HOUR),
+        ("FROM tides t RIGHT JOIN arrivals a ON t.height = a.ship AND a.at >= t.at", NOON - HOUR),
+        (
+            (
+                "FROM arrivals a WHERE NOT EXISTS (SELECT FROM tides t"
+                " WHERE t.height = a.ship AND t.at BETWEEN a.at AND a.at + INTERVAL '1 minute')"
+            ),
+            NOON - HOUR - MINUTE,
+        ),
+    ],
+)
+def test_a_join_that_keeps_rows_alone_waits_for_the_partners_that_may_come(query: str, bound: int) -> None:
+    plan = closed(f"SELECT a.ship, a.at {query}")
+    (found,) = closings(plan)
+    assert isinstance(found.input, Keyed) and found.field == "at"
+    assert value_of(found, NOON - HOUR, NOON) == bound
+    assert value_of(found, NOON + HOUR, NOON) == min(NOON, bound + 2 * HOUR)
+
+
 def test_a_union_waits_for_all_of_its_branches() -> None:
     plan = closed("SELECT at FROM tides UNION ALL SELECT at::timestamptz FROM arrivals")
     (found,) = closings(plan)
@@ -178,6 +200,9 @@ def test_gaps_are_filled_between_closed_rows() -> None:
         "SELECT at, height FROM tides ORDER BY at LIMIT 3",
         "SELECT at FROM tides WHERE at > now()",
         "SELECT t.at, s.name FROM tides t JOIN ships s ON s.draught < t.height",
+        "SELECT t.at, s.name FROM tides t LEFT JOIN ships s ON s.draught = t.height",
+        "SELECT t.at FROM tides t FULL JOIN arrivals a ON a.ship = t.height AND a.at < t.at",
+        "SELECT t.at FROM arrivals a LEFT JOIN tides t ON a.ship = t.height AND a.at > t.at",
         "SELECT at, row_number() OVER (PARTITION BY high ORDER BY at DESC) AS n FROM tides",
         "SELECT at, row_number() OVER (PARTITION BY high ORDER BY height) AS n FROM tides",
         "SELECT at, ntile(2) OVER (PARTITION BY high ORDER BY at) AS n FROM tides",
