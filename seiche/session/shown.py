@@ -87,7 +87,7 @@ def _sink(definition: str) -> str:
 
 def _written(query: ast.SqlQuery) -> str | None:
     """The query as one line; None where that has other words, or cannot be read back."""
-    text: str = _with_change_logs(query.tree).sql("risingwave", normalize_functions=False)
+    text: str = _with_change_logs(query.tree).sql("seiche", normalize_functions=False)
     if _words(text) != _words(query.text):
         return None
     try:
@@ -106,8 +106,8 @@ def _with_change_logs(tree: exp.Expr) -> exp.Expr:
     for table in [each for each in copied.find_all(exp.Table) if each.meta.get(CHANGE_LOG)]:
         named = table.find_ancestor(exp.CTE)
         assert named is not None  # there is no other way to write one
-        alias = named.args["alias"].sql("risingwave")
-        named.replace(exp.Var(this=f"{alias} AS changelog from {table.sql('risingwave')}"))
+        alias = named.args["alias"].sql("seiche")
+        named.replace(exp.Var(this=f"{alias} AS changelog from {table.sql('seiche')}"))
     return copied
 
 

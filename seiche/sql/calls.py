@@ -142,7 +142,7 @@ def _present(*arguments: exp.Expr | None) -> list[exp.Expr]:
 def _postgres_format(node: exp.Expr) -> str:
     """The format string before sqlglot turned it into strftime's."""
     rendered = node.copy()
-    call = rendered.sql("risingwave")
+    call = rendered.sql("seiche")
     return call[call.rindex(", '") + 3 : -2].replace("''", "'")
 
 

@@ -198,7 +198,7 @@ def is_test(binder: Binder, node: exp.Expr) -> exp.Expr:
             return negation(is_test(binder, exp.Is(this=node.this, expression=wanted.this)))
         case exp.JSON() if not wanted.args.get("unique"):
             return jsonb.is_json(binder.settled(node.this), str(wanted.this or "VALUE").upper())
-    raise FeatureNotSupported(f"IS {wanted.sql('risingwave')} is not supported")
+    raise FeatureNotSupported(f"IS {wanted.sql('seiche')} is not supported")
 
 
 def quantifier_of(node: exp.Expr) -> tuple[exp.Expr, bool] | None:

@@ -2,7 +2,8 @@
 
 sqlglot turns many calls into its own nodes and loses part of what was written: format strings of `to_char`
 become strftime, array subscripts move by one, `interval '1 day 02:00'` forgets its hours. Here a call stays a
-call by its name, and an interval stays the text between its quotes, so that binding sees the user's words.
+call by its name, and an interval stays the text between its quotes, so that binding sees the user's words. Written
+as text again, a tree has the words that it was read from: errors and `SHOW CREATE` quote it to the user.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.risingwave import RisingWave
+from sqlglot.generators.risingwave import RisingWaveGenerator
 from sqlglot.tokenizer_core import TokenType
 
 from seiche.sql.places import PlacingParser
@@ -161,6 +163,30 @@ class Seiche(RisingWave):
                     unit = exp.IntervalSpan(this=unit, expression=exp.var(self._prev.text.upper()))
                 interval.set("unit", unit)
             return interval
+
+    class Generator(RisingWaveGenerator):
+        SINGLE_STRING_INTERVAL = False  # the unit stays behind the text
+
+        def anonymous_sql(self, expression: exp.Anonymous) -> str:
+            if expression.this != "map_of_pairs":
+                return super().anonymous_sql(expression)
+            parts = [self.sql(part) for part in expression.expressions]
+            pairs = (f"{key}: {value}" for key, value in zip(parts[::2], parts[1::2], strict=True))
+            return f"MAP {{{', '.join(pairs)}}}"
+
+        def lambda_sql(self, expression: exp.Lambda, arrow_sep: str = "->", wrap: bool = True) -> str:
+            return f"|{self.expressions(expression, flat=True)}| {self.sql(expression, 'this')}"
+
+        def null_sql(self, expression: exp.Null) -> str:
+            return "UNKNOWN" if expression.meta.get(UNKNOWN) else "NULL"
+
+        def order_sql(self, expression: exp.Order, flat: bool = False) -> str:
+            text = super().order_sql(expression, flat)
+            gap = expression.args.get("session_gap")
+            return f"{text} SESSION WITH GAP {self.sql(gap)}" if gap is not None else text
+
+        def version_sql(self, expression: exp.Version) -> str:
+            return f"FOR SYSTEM_TIME {expression.text('kind')} {self.sql(expression, 'expression')}"
 
 
 _UNITS = frozenset(("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"))

@@ -87,7 +87,7 @@ def _handled(binder: Binder, node: exp.Expr) -> exp.Expr:
         return invocations.invoked(binder, found[0], found[1], node)
     if isinstance(node, QUERY):
         return comparisons.scalar(binder, node)
-    raise FeatureNotSupported(f"expression {node.sql('risingwave')} is not supported")
+    raise FeatureNotSupported(f"expression {node.sql('seiche')} is not supported")
 
 
 def _literal(binder: Binder, node: exp.Expr) -> exp.Expr:
@@ -138,7 +138,7 @@ def _parameter(binder: Binder, node: exp.Expr) -> exp.Expr:
         return invoke("abs", [binder.bind(exp.Column(this=exp.to_identifier(node.this.name)))], binder.settings)
     parameters, number = binder.settings.parameters, node.name
     if parameters is None or not number.isdecimal():
-        raise FeatureNotSupported(f"parameter {node.sql('risingwave')} has no value")
+        raise FeatureNotSupported(f"parameter {node.sql('seiche')} has no value")
     type_ = parameters.type(int(number))
     value = parameters.value(int(number)) if parameters.has_values else None
     if type_ is not None:

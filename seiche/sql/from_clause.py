@@ -194,7 +194,7 @@ def _table(
             )
             made = _derived_table(binding, bound, alias, scope, "subquery", lateral=lateral)
         case _:
-            raise FeatureNotSupported(f"{inner.sql('risingwave')} is not supported in FROM")
+            raise FeatureNotSupported(f"{inner.sql('seiche')} is not supported in FROM")
     joins = _joins(binding, inner.args.get("joins") or (), scope, tables_)
     return made, joins
 
@@ -345,7 +345,7 @@ def _function(
     called = node.expression if isinstance(node, exp.Dot) else node
     found = call_of(called)
     if found is None:
-        raise FeatureNotSupported(f"{node.sql('risingwave')} is not supported in FROM")
+        raise FeatureNotSupported(f"{node.sql('seiche')} is not supported in FROM")
     name, arguments = found
     if name in ("tumble", "hop"):
         return _time_window(binding, name, arguments, alias, scope, tables_)

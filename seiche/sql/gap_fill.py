@@ -107,7 +107,7 @@ def _partition_by(names: Sequence[str]) -> str:
 
 def _column(node: exp.Expr, columns: Mapping[str, SqlType]) -> str:
     if not isinstance(node, exp.Column):
-        raise SyntaxError_(f"{node.sql('risingwave')} is not a column, which GAP_FILL needs here")
+        raise SyntaxError_(f"{node.sql('seiche')} is not a column, which GAP_FILL needs here")
     if node.name not in columns:
         raise UndefinedColumn(f'column "{node.name}" does not exist')
     return str(node.name)
@@ -142,7 +142,7 @@ def _fills(arguments: Sequence[exp.Expr], columns: Mapping[str, SqlType]) -> tup
             fills[names[0]] = fill
         else:
             raise SyntaxError_(
-                f"{argument.sql('risingwave')} does not belong to GAP_FILL",
+                f"{argument.sql('seiche')} does not belong to GAP_FILL",
                 hint="Use LOCF, INTERPOLATE or KEEPNULL of one column, or PARTITION_BY of some.",
             )
     return fills, partition

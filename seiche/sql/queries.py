@@ -53,7 +53,7 @@ def _query(binding: Binding, node: exp.Expr, outer: Scope | None, tables_: Mappi
             return _select(binding, exp.Select(expressions=[exp.Star()]).from_(node), outer, visible)
         case exp.Paren():
             return binding.query(node.this, outer, visible)
-    raise FeatureNotSupported(f"query {node.sql('risingwave')} is not supported")
+    raise FeatureNotSupported(f"query {node.sql('seiche')} is not supported")
 
 
 def _unused_tables(binding: Binding, node: exp.Expr, visible: Mapping[str, CommonTable]) -> None:

@@ -66,7 +66,7 @@ def _item(binder: Binder, node: exp.Expr) -> exp.Expr:
     except UserError as error:
         if error.detail is None:
             inner = node.this if isinstance(node, exp.Alias) else node
-            error.detail = f"Failed to bind expression: {inner.sql('risingwave', normalize_functions='lower')}."
+            error.detail = f"Failed to bind expression: {inner.sql('seiche', normalize_functions='lower')}."
         raise
 
 

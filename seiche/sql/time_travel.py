@@ -60,7 +60,7 @@ def _moment_ms(node: exp.Expr, settings: Settings, now_ms: int) -> int:
             if found is not None and found[0] in _CLOCKS:
                 return now_ms
     raise SyntaxError_(
-        f"{node.sql('risingwave')} is not a moment to read as of",
+        f"{node.sql('seiche')} is not a moment to read as of",
         hint="Write seconds since 1970, a timestamp in quotes, or now() - INTERVAL '5 minutes'.",
     )
 

@@ -52,11 +52,11 @@ def sql_type(node: exp.Expr) -> SqlType:
                     *((definition.name, sql_type(definition.args["kind"])) for definition in node.expressions)
                 )
             case _:
-                name = str(node.args.get("kind") or node.sql("risingwave")).strip('"').lower()
+                name = str(node.args.get("kind") or node.sql("seiche")).strip('"').lower()
                 if name in _WORDS:
                     return _WORDS[name]
                 raise UndefinedObject(f'type "{name}" does not exist', hint=nearest(name, _WORDS))
-    raise UndefinedObject(f'type "{node.sql("risingwave").lower()}" does not exist')
+    raise UndefinedObject(f'type "{node.sql("seiche").lower()}" does not exist')
 
 
 def numerics_cast_to(tree: exp.Expr) -> list[SqlType]:
