@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
@@ -11,6 +11,7 @@ from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
 from seiche.catalog.system_views import try_system_view
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.errors import FeatureNotSupported
+from seiche.model import ROW_ID
 from seiche.session.database import Database
 from seiche.session.names import CATALOG_KINDS
 from seiche.session.result import Result
@@ -18,11 +19,12 @@ from seiche.session.shown import shown_definition
 from seiche.session.variables import VARIABLES, Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn
-from seiche.types import BIGINT, BOOLEAN, VARCHAR, SqlType
+from seiche.sql.commit_time import COMMIT_TIME
+from seiche.types import BIGINT, TIMESTAMPTZ, VARCHAR, SqlType
 
 Rows = list[tuple[Any, ...]]
 
-_DESCRIBED = (("Name", VARCHAR), ("Type", VARCHAR), ("Is Hidden", BOOLEAN), ("Description", VARCHAR))
+_DESCRIBED = (("Name", VARCHAR), ("Type", VARCHAR), ("Is Hidden", VARCHAR), ("Description", VARCHAR))
 
 _LISTED = {
     ast.Listing.TABLES: ObjectKind.TABLE,
@@ -110,33 +112,51 @@ def _cursors(database: Database, variables: Variables, *, subscribed: bool) -> R
 
 
 def describe(database: Database, variables: Variables, name: ast.ObjectName, pattern: str | None = None) -> Result:
-    """A row for each column; without a pattern also the key that the relation is kept by, and its comment."""
+    """A row for each column, hidden ones last; without a pattern also the key that the relation is kept and
+    distributed by, and its comment."""
     catalog = database.catalog.seen_from(variables.database)
     found = catalog.try_find(name.parts, search_path=variables.search_path)
     view = try_system_view(name.parts, catalog.home) if found is None else None
     if view is not None:
-        listed: Rows = [(each.name, str(each.type), False, None) for each in view.columns if _like(each.name, pattern)]
-        return rows("DESCRIBE", _DESCRIBED, listed)
+        listed: Rows = [
+            (each.name, str(each.type), "false", None) for each in view.columns if _like(each.name, pattern)
+        ]
+        return rows("DESCRIBE", _DESCRIBED, [*listed, *(_described(view.name, None) if pattern is None else [])])
     item = catalog.find(name.parts, search_path=variables.search_path)
     key = item.properties.get("primary_key", []) if item.kind is ObjectKind.TABLE else []
     values: Rows = [
         (
             column.name,
             str(column.type),
-            False,
+            "false",
             catalog.comment(item.id, column.name)
             or _notes(column.name in key, column.nullable, column.default, column.generated),
         )
         for column in item.columns
-        if _like(column.name, pattern)
     ]
+    values += [(each, type_, "true", None) for each, type_ in _hidden(item)]
+    values = [row for row in values if _like(row[0], pattern)]
     if pattern is None:
         if item.relation is not None:
-            values.append(("stream key", ", ".join(item.relation.key), None, None))
-        said = catalog.comment(item.id)
-        if said is not None:
-            values.append(("table description", item.name, None, said))
+            kept = ", ".join(item.relation.key)
+            values += [("primary key", kept, None, None), ("distribution key", kept, None, None)]
+        values += _described(item.name, catalog.comment(item.id))
     return rows("DESCRIBE", _DESCRIBED, values)
+
+
+def _described(name: str, comment: str | None) -> Rows:
+    return [("table description", name, None, comment)]
+
+
+def _hidden(item: CatalogObject) -> Iterator[tuple[str, str]]:
+    """The names and types of the columns that no `*` stands for."""
+    if item.relation is None:
+        return
+    for column in item.relation.columns:
+        if column.hidden:
+            yield column.name, "serial" if column.name == ROW_ID else str(column.type)
+    if item.kind in (ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW):
+        yield COMMIT_TIME, str(TIMESTAMPTZ)
 
 
 def _notes(in_key: bool, nullable: bool, default: str | None, generated: str | None) -> str | None:

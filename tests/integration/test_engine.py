@@ -490,7 +490,10 @@ def test_names_are_folded_and_quoted_as_in_postgresql(db: seiche.Engine) -> None
 def test_describe_and_show_create_tell_what_was_written(db: seiche.Engine) -> None:
     db.execute("create table t (k int PRIMARY KEY, v varchar DEFAULT 'x')")
     described = db.sql("DESCRIBE t").rows or []
-    assert described[:2] == [("k", "integer", False, "primary key"), ("v", "character varying", False, "default 'x'")]
+    assert described[:2] == [
+        ("k", "integer", "false", "primary key"),
+        ("v", "character varying", "false", "default 'x'"),
+    ]
     text = "CREATE TABLE t (k INT PRIMARY KEY, v CHARACTER VARYING DEFAULT 'x')"
     assert db.sql("SHOW CREATE TABLE t").rows == [("public.t", text)]
     with pytest.raises(errors.WrongObjectType):
