@@ -14,10 +14,10 @@ from seiche.sql.bound import OutputColumn
 from seiche.sql.calls import own_nodes
 from seiche.sql.casts import settle
 from seiche.sql.nodes import spark_cast, type_of
+from seiche.sql.outer_keys import is_outer, stand_in
 from seiche.sql.places import place_of, pointing_at
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import ordinal, output_at
-from seiche.types import INTEGER
 
 
 def bind_group(
@@ -34,12 +34,15 @@ def bind_group(
     if group.args.get("all"):
         raise FeatureNotSupported("GROUP BY ALL is not supported", hint="Name the columns to group by.")
     found: list[exp.Expr] = []
+    outer: list[exp.Expr] = []
 
     def key(item: exp.Expr) -> exp.Expr:
         bound = _group_key(binding, item, scope, projections, columns)
         found.append(bound)
-        if _is_outer(bound, scope.refs):
-            return spark_cast(exp.Literal.number(0), INTEGER)  # the same for all rows here
+        if is_outer(bound, scope.refs):
+            if bound not in outer:
+                outer.append(bound)
+            return stand_in(outer.index(bound))
         # A bare number would be a position to Spark.
         return spark_cast(bound, type_of(bound)) if isinstance(bound, exp.Literal) else bound.copy()
 
@@ -79,12 +82,6 @@ def _group_key(
             if column.name == item.name:
                 return _no_aggregate(binding, projection.this)
     return settle(binding.expressions(scope, Clause.GROUP).bind(item), binding.settings)
-
-
-def _is_outer(node: exp.Expr, own: frozenset[str]) -> bool:
-    """Whether it is made of columns of the queries around this one alone."""
-    columns = list(node.find_all(exp.Column))
-    return bool(columns) and node.find(exp.Query) is None and not any(column.table in own for column in columns)
 
 
 def _no_aggregate(binding: Binding, node: exp.Expr) -> exp.Expr:

@@ -20,15 +20,15 @@ _AROUND_ARGUMENTS = (exp.Distinct, exp.Order, exp.Ordered)
 
 def compute_apart(
     select: exp.Select, keys: Sequence[exp.Expr], own: frozenset[str], ref_of: Callable[[str], str]
-) -> None:
-    """Changes a grouped SELECT in place; `own` are the names of what it reads from."""
+) -> frozenset[str]:
+    """Changes a grouped SELECT in place; `own` are the names of what it reads from, before. Those after are given."""
     clauses = [select.args.get("group"), select.args.get("having")]
     roots = [*select.expressions, *keys, *(clause for clause in clauses if clause is not None)]
     for root in roots:
         _leave_out_idle_orders(root, own)
     mixed = [part for root in roots for part in _arguments(root) if _is_mixed(part, own)]
     if not mixed:
-        return
+        return own
     ref = ref_of("rows")
     made: dict[exp.Expr, str] = {}
 
@@ -47,6 +47,7 @@ def compute_apart(
             rows.set(clause, select.args[clause])
             select.set(clause, None)
     select.from_(derived_table(rows, ref), copy=False)
+    return frozenset((ref,))
 
 
 def _leave_out_idle_orders(root: exp.Expr, own: frozenset[str]) -> None:

@@ -23,6 +23,7 @@ from seiche.sql.mixed_aggregates import compute_apart
 from seiche.sql.nearer import use_nearer
 from seiche.sql.nodes import Settings, integer, typed
 from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
+from seiche.sql.outer_keys import show_around
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import exploded, select_items
 from seiche.sql.values import values
@@ -98,7 +99,9 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
     group_by_length(select, keys)
     if outer is not None:
         use_nearer(select, scope.refs)
-        compute_apart(select, keys, scope.refs, binding.ref)
+        own = compute_apart(select, keys, scope.refs, binding.ref)
+        if not keys:
+            select = show_around(select, groups, own, binding.ref)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         return distinct_on(binding, node, select, columns, distinct.args["on"], keys, scope)
