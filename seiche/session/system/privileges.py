@@ -6,10 +6,14 @@ from collections.abc import Callable
 
 from seiche.catalog.access import Target, may, may_grant
 from seiche.catalog.objects import ObjectKind, Privilege, User
-from seiche.errors import InvalidParameter
-from seiche.session.system.functions import BOOL, TEXT, function
+from seiche.errors import InvalidParameter, UndefinedFunction
+from seiche.session.system.functions import BOOL, FUNCTIONS, TEXT, function
 from seiche.session.system.state import Asking
+from seiche.sql.aggregates import is_aggregate
+from seiche.sql.functions.registry import is_function
 from seiche.sql.parse import parse_name
+from seiche.sql.tables import SET_RETURNING
+from seiche.sql.windows import window_names
 
 
 def _allowed(asking: Asking, user: User, words: str, target: Target | None) -> bool | None:
@@ -35,6 +39,11 @@ _OPTION = " WITH GRANT OPTION"
 
 
 _OURS = {it.value for it in Privilege}
+# Functions that no registry has, as binding knows them by their grammar.
+_WITH_GRAMMAR = (
+    "array_transform", "clock_timestamp", "extract", "map_filter", "now", "proctime", "statement_timestamp",
+    "transaction_timestamp",
+)  # fmt: skip
 
 
 def _on_relation(asking: Asking, user: User, relation: str, words: str) -> bool | None:
@@ -59,7 +68,16 @@ def _on_function(asking: Asking, user: User, name: str, words: str) -> bool | No
         return _allowed(asking, user, words, asking.object_at(int(name)))
     parts = parse_name(name.partition("(")[0]).parts
     found = asking.catalog.try_find(parts, search_path=asking.search_path, kinds=(ObjectKind.FUNCTION,))
-    return _allowed(asking, user, words, found)  # what users did not make is SQL's own, and open to all
+    if found is None and not _is_own(parts):
+        raise UndefinedFunction(f'function "{name}" does not exist')
+    return _allowed(asking, user, words, found)
+
+
+def _is_own(parts: tuple[str, ...]) -> bool:
+    """Whether a function is SQL's own, which are open to all."""
+    *schema, name = parts
+    known = {*SET_RETURNING, *window_names(), *_WITH_GRAMMAR, *(system for system, _ in FUNCTIONS)}
+    return schema in ([], ["pg_catalog"]) and (name in known or is_function(name) or is_aggregate(name))
 
 
 def _on_anything(asking: Asking, user: User, name: str, words: str) -> bool | None:

@@ -13,6 +13,7 @@ from seiche.errors import (
     InsufficientPrivilege,
     InvalidDefinition,
     UndefinedColumn,
+    UndefinedFunction,
     UndefinedObject,
     UndefinedSchema,
 )
@@ -153,3 +154,15 @@ def test_a_function_is_listed_with_its_arguments(port: Port) -> None:
     assert port.rows("SELECT parameter_name, data_type FROM information_schema.parameters") == [
         ("kmh", "double precision")
     ]
+
+
+@pytest.mark.parametrize("name", ["now()", "upper(text)", "pg_catalog.count(*)", "generate_series(int, int)", "rank()"])
+def test_functions_of_sql_are_open_to_all(port: Port, name: str) -> None:
+    port.execute("CREATE USER pilot")
+    assert port.rows(f"SELECT has_function_privilege('pilot', '{name}', 'EXECUTE')") == [(True,)]
+
+
+@pytest.mark.parametrize("name", ["moor()", "quay.upper(text)"])
+def test_a_privilege_on_a_function_that_is_not_there_is_an_error(port: Port, name: str) -> None:
+    with pytest.raises(UndefinedFunction, match="does not exist"):
+        port.rows(f"SELECT has_function_privilege('root', '{name}', 'EXECUTE')")
