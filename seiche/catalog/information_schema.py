@@ -17,7 +17,7 @@ from seiche.catalog.postgres.shapes import Shape, shapes
 from seiche.catalog.postgres.types import format_type, pg_types, type_oid
 from seiche.catalog.temporary import is_temporary
 from seiche.model import Column
-from seiche.types import Kind
+from seiche.types import Kind, SqlType
 
 SCHEMA = "information_schema"
 
@@ -79,6 +79,13 @@ def _columns(facts: Facts) -> Iterator[Row]:
             yield place | _column(facts, number, column)
 
 
+def _type_name(type_: SqlType) -> str | None:
+    """PostgreSQL's name of a type; one with fields is written out, as RisingWave does."""
+    if type_.kind in (Kind.STRUCT, Kind.MAP):
+        return str(type_)
+    return "ARRAY" if type_.kind is Kind.ARRAY else format_type(type_oid(type_))
+
+
 def _column(facts: Facts, number: int, column: Column) -> dict[str, Any]:
     type_ = column.type
     oid = type_oid(type_)
@@ -88,7 +95,7 @@ def _column(facts: Facts, number: int, column: Column) -> dict[str, Any]:
         "ordinal_position": number,
         "column_default": column.default,
         "is_nullable": _yes(column.nullable),
-        "data_type": "ARRAY" if type_.kind is Kind.ARRAY else format_type(oid),
+        "data_type": _type_name(type_),
         "numeric_precision": type_.precision if exact else _BITS.get(type_.kind),
         "numeric_precision_radix": 2 if type_.kind in _BITS else 10 if type_.kind is Kind.NUMERIC else None,
         "numeric_scale": type_.scale if exact else 0 if type_.is_integer else None,

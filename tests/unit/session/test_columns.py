@@ -153,3 +153,13 @@ def test_a_block_and_a_reader_of_another_user_are_left_alone(port: Port) -> None
     port.execute("ROLLBACK; CREATE USER pilot")
     with pytest.raises(errors.InsufficientPrivilege, match="must be owner"):
         port.session("pilot").execute("ALTER TABLE ships ADD COLUMN flag varchar")
+
+
+def test_information_schema_writes_out_types_with_fields(port: Port) -> None:
+    port.execute("CREATE TABLE berths (at struct<quay varchar, number int>, fees map(varchar, int), tides int[])")
+    asked = "SELECT data_type FROM information_schema.columns WHERE table_name = 'berths' ORDER BY ordinal_position"
+    assert port.rows(asked) == [
+        ("struct<quay character varying, number integer>",),
+        ("map(character varying,integer)",),
+        ("ARRAY",),
+    ]
