@@ -23,6 +23,7 @@ from seiche.model import Column
 from seiche.sql.binder import Clause, Usage
 from seiche.sql.bound import Bound, BoundQuery, BoundRelation, Names, OutputColumn, aliased, has_tail
 from seiche.sql.casts import assign, settle
+from seiche.sql.commit_time import COMMIT_TIME
 from seiche.sql.expressions import expression_binder
 from seiche.sql.invocations import inlined
 from seiche.sql.kept_fields import as_stored
@@ -236,6 +237,12 @@ def _check_assignments(target: BoundRelation, names: Sequence[str], *, updating:
     seen: set[str] = set()
     for name in names:
         column = visible.get(name)
+        if column is None and name == COMMIT_TIME:
+            what = f"update modifying column `{name}`" if updating else "value for it"
+            raise FeatureNotSupported(
+                f'cannot assign to system column "{name}"',
+                detail=f"It tells when a row was written: {what} is unsupported.",
+            )
         if column is None:
             raise UndefinedColumn(
                 f'column "{name}" of relation "{target.name}" does not exist',
