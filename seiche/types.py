@@ -163,6 +163,22 @@ class SqlType:
             case _:
                 return VARCHAR
 
+    @property
+    def unmodified(self) -> SqlType:
+        """The same type without lengths, precisions and scales: what PostgreSQL calls the type of an argument."""
+        match self.kind:
+            case Kind.NUMERIC:
+                return NUMERIC
+            case Kind.ARRAY:
+                assert self.element is not None
+                return array_of(self.element.unmodified)
+            case Kind.STRUCT:
+                return struct_of(*((name, type_.unmodified) for name, type_ in self.fields))
+            case Kind.MAP:
+                return map_of(self.fields[0][1].unmodified, self.fields[1][1].unmodified)
+            case _:
+                return self.bare
+
     def __deepcopy__(self, memo: dict[int, Any]) -> SqlType:
         return self  # trees carry types in their nodes, and are copied a great deal
 

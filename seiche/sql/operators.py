@@ -60,7 +60,7 @@ _ROOM = MAX_PRECISION - FREE_SCALE  # digits before the point of a free numeric
 
 
 def no_operator(symbol: str, *nodes: exp.Expr) -> UndefinedFunction:
-    types = [str(type_of(node)) for node in nodes]
+    types = [str(type_of(node).unmodified) for node in nodes]
     shown = f"{types[0]} {symbol} {types[1]}" if len(types) == 2 else f"{symbol} {types[0]}"
     return UndefinedFunction(
         f"operator does not exist: {shown}",

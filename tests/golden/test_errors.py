@@ -84,6 +84,7 @@ STATEMENTS = {
         "SELECT '2026-13-01'::date",
         "SELECT 'x'::int",
         "SELECT map_filter(MAP {'north': 2}, |k, v| v + 1)",
+        "SELECT upper(1.5)",
         "SELECT name FROM ships UNION ALL SELECT free FROM berths",
         "SELECT name FROM ships UNION ALL SELECT quay, id FROM berths",
         "INSERT INTO ships (id, tons) VALUES (1, true)",

@@ -38,7 +38,7 @@ KEY_KINDS = (Kind.VARCHAR, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 
 def check_key(type_: SqlType) -> None:
     if type_.kind not in KEY_KINDS:
-        raise DatatypeMismatch(f"invalid map key type: {type_}", hint="Keys are texts or integers.")
+        raise DatatypeMismatch(f"invalid map key type: {type_.unmodified}", hint="Keys are texts or integers.")
 
 
 def key_type(type_: SqlType) -> SqlType:

@@ -96,7 +96,7 @@ def _waits_for_an_array(overload: Overload, arguments: Sequence[exp.Expr]) -> bo
 
 
 def undefined(name: str, arguments: Sequence[exp.Expr], others: Sequence[str] = ()) -> UndefinedFunction:
-    types = ", ".join(str(type_of(argument)) for argument in arguments)
+    types = ", ".join(str(type_of(argument).unmodified) for argument in arguments)
     known = name in _FUNCTIONS or name in others
     hint = _as_bytes(name, arguments) if known else nearest(name, [*_FUNCTIONS, *others])
     return UndefinedFunction(

@@ -58,7 +58,7 @@ def _pg_typeof(arguments: Nodes, settings: Settings) -> exp.Expr:
     type_ = type_of(arguments[0])
     if type_.kind is Kind.STRUCT and all(name == f"f{n}" for n, (name, _) in enumerate(type_.fields, start=1)):
         return text("record")  # a row that nobody gave names
-    return text("numeric" if str(type_).startswith("numeric") else str(type_))
+    return text(str(type_.unmodified))
 
 
 @function("gen_random_uuid")
