@@ -11,7 +11,7 @@ from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
 from seiche.catalog.system_views import try_system_view
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.errors import FeatureNotSupported
-from seiche.model import ROW_ID
+from seiche.model import COMMIT_TIME, ROW_ID
 from seiche.session.database import Database
 from seiche.session.names import CATALOG_KINDS
 from seiche.session.result import Result
@@ -19,7 +19,6 @@ from seiche.session.shown import shown_definition
 from seiche.session.variables import VARIABLES, Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn
-from seiche.sql.commit_time import COMMIT_TIME
 from seiche.types import BIGINT, TIMESTAMPTZ, VARCHAR, SqlType
 
 Rows = list[tuple[Any, ...]]

@@ -19,11 +19,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from seiche.errors import DuplicateColumn, FeatureNotSupported, SyntaxError_, UndefinedColumn, nearest
-from seiche.model import Column
+from seiche.model import COMMIT_TIME, Column
 from seiche.sql.binder import Clause, Usage
 from seiche.sql.bound import Bound, BoundQuery, BoundRelation, Names, OutputColumn, aliased, has_tail
 from seiche.sql.casts import assign, settle
-from seiche.sql.commit_time import COMMIT_TIME
 from seiche.sql.expressions import expression_binder
 from seiche.sql.invocations import inlined
 from seiche.sql.kept_fields import as_stored
