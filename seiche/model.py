@@ -35,7 +35,7 @@ CHANGELOG_ROW_ID = "_changelog_row_id"  # key of a change log that is read as ro
 RESERVED_COLUMNS = frozenset(
     {VNODE, OP, EPOCH, ROW_ID}
     | {"_failed", "_sign", "_seq", "_last", "_row", "_redo", "_had", "_has", "_o", "_new", "_w", "_e"}
-    | {"_old", "_r", "_at", "_first", "_is", "_was", "_one", "_present", "_tie", "_doubt"}
+    | {"_old", "_r", "_at", "_first", "_is", "_was", "_one", "_present", "_tie", "_doubt", "_segment_path", "_metadata"}
 )
 
 

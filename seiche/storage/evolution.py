@@ -71,13 +71,20 @@ def constant(column: Column, rows: int) -> pa.Array:
     return pa.repeat(value, rows)
 
 
-def read_files(spark: SparkSession, locations: list[str], schema: RelationSchema, extra: tuple[str, ...]) -> DataFrame:
-    """Files of one relation as a frame, without looking into them for their schema."""
+def read_files(
+    spark: SparkSession, locations: list[str], schema: RelationSchema, extra: tuple[str, ...], path: str | None = None
+) -> DataFrame:
+    """Files of one relation as a frame, without looking into them for their schema.
+
+    With `path` each row also tells its file, in a column of that name.
+    """
+    told = [f"`_metadata`.`file_path` AS `{path}`"] if path is not None else []
     if as_first_written(schema):
-        return spark.read.schema(spark_ddl(schema, extra)).parquet(*locations)
+        frame = spark.read.schema(spark_ddl(schema, extra)).parquet(*locations)
+        return frame.selectExpr("*", *told) if told else frame
     frame = spark.read.schema(_reading(schema, extra)).parquet(*locations)
     named = [f"`{column.file_name}` AS `{column.name}`" for column in schema.columns]
-    return frame.selectExpr(*named, *(f"`{name}`" for name in extra))
+    return frame.selectExpr(*named, *(f"`{name}`" for name in extra), *told)
 
 
 def named_as_in_files(frame: DataFrame, schema: RelationSchema, extra: Sequence[str]) -> DataFrame:

@@ -185,6 +185,11 @@ def new_segment_path(relation: RelationId, epoch: Epoch, *, folder: bool = False
     return f"{segment_folder(relation)}/{_new_name(epoch)}" + ("" if folder else ".parquet")
 
 
+def segment_epoch_sql(path: str) -> str:
+    """The epoch that a file of a segment's folder was written for, as SQL text over a column with its path."""
+    return f"regexp_extract(`{path}`, '/seg/([0-9]+)-[^/]*/[^/]*$', 1)"
+
+
 def new_base_folder(relation: RelationId, epoch: Epoch) -> str:
     return f"{relation_folder(relation)}/base/{_new_name(epoch)}"
 

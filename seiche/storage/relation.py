@@ -37,7 +37,7 @@ from seiche.storage.changes import (
     vnode_sql,
 )
 from seiche.storage.evolution import read_files
-from seiche.storage.files import DataFolder
+from seiche.storage.files import DataFolder, segment_epoch_sql
 from seiche.storage.membership import is_among
 from seiche.storage.row_groups import RowGroups
 from seiche.storage.segments import SegmentWriter
@@ -57,6 +57,11 @@ NEAR_BASE_BYTES_MAX = 32 * 1024 * 1024
 
 # More values of a key than these a lookup hands to Spark as data.
 NAMED_MAX = 100
+
+# Bare segments of at most this many epochs are read epoch by epoch, which tells Spark the epoch as a constant. A log
+# that a pin has held back for long would become a plan with a part for each of hundreds of them.
+BARE_EPOCHS_MAX = 8
+_PATH = "_segment_path"
 
 # Segments to be read whole, and segments of which some epochs are wanted.
 _Stored = tuple[list[Segment], list[Segment]]
@@ -289,11 +294,13 @@ class RelationReader:
         for segment in segments:
             if segment.bare:
                 bare.setdefault(segment.epoch_hi, []).append(self._folder.location(segment.path))
-        for epoch, locations in bare.items():
-            known = (vnode_sql(schema.key), "1", str(epoch))
-            columns = zip(EXTRA_TYPES.items(), known, strict=True)
-            derived = [f"cast({value} as {type_}) AS `{name}`" for (name, type_), value in columns]
-            frames.append(read_files(self._spark, locations, schema, ()).selectExpr("*", *derived))
+        if len(bare) > BARE_EPOCHS_MAX:
+            locations = [location for each in bare.values() for location in each]
+            frame = read_files(self._spark, locations, schema, (), path=_PATH)
+            frames.append(_completed(frame, schema, segment_epoch_sql(_PATH)))
+        else:
+            for epoch, locations in bare.items():
+                frames.append(_completed(read_files(self._spark, locations, schema, ()), schema, str(epoch)))
         return frames
 
     def _split(
@@ -388,6 +395,15 @@ def _ground(version: RelationVersion) -> tuple[list[Segment], list[Segment]]:
         return list(version.segments), []
     fresh = [segment for segment in version.segments if segment.fresh]
     return fresh, [segment for segment in version.segments if not segment.fresh]
+
+
+def _completed(rows: DataFrame, schema: RelationSchema, epoch: str) -> DataFrame:
+    """Rows of bare segments with the columns that follow."""
+    known = (vnode_sql(schema.key), "1", epoch)
+    derived = [
+        f"cast({value} as {type_}) AS `{name}`" for (name, type_), value in zip(EXTRA_TYPES.items(), known, strict=True)
+    ]
+    return rows.selectExpr(*(f"`{name}`" for name in schema.names), *derived)
 
 
 def _is_small(files: Sequence[Segment | DataFile]) -> bool:
