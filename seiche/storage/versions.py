@@ -158,6 +158,15 @@ class Versions:
                 if segment.epoch_hi > after and segment.epoch_lo <= until
             )
 
+    def log_rows(self, relations: Iterable[RelationId], after: Epoch, until: Epoch) -> dict[Epoch, int]:
+        """How many changes of relations the segments of the epochs (after, until] hold, by the last epoch of each."""
+        found: dict[Epoch, int] = {}
+        for relation in relations:
+            for segment in self.between(relation, after, until):
+                last = min(segment.epoch_hi, until)
+                found[last] = found.get(last, 0) + segment.rows
+        return found
+
     def log_since(self, relation: RelationId, after: Epoch) -> tuple[tuple[Segment, ...], Epoch] | None:
         """The segments with all changes of the epochs (after, until] and until, the committed epoch.
 

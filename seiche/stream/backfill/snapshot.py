@@ -27,6 +27,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from seiche.catalog.checkpoint import Checkpoint, Event, VnodeProgress
+from seiche.epoch.barrier import BarrierKind
 from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
 from seiche.model import VNODE, VNODES, Epoch, RelationId, physical_ms
 from seiche.plan.algebra import is_empty_over_nothing
@@ -49,6 +50,7 @@ from seiche.stream.backfill.slices import (
 from seiche.stream.backfill.stages import Method, Stage, stages
 from seiche.stream.backfill.state import BackfillState, Surroundings, pins_at
 from seiche.stream.backfill.under_way import SparkReads, UnderWay
+from seiche.stream.batch_refresh.machine import ROWS_PER_CHECKPOINT, LogEpoch, resolve
 from seiche.stream.runtime import Doubts, Failures, shape
 from seiche.stream.view import ViewJob
 
@@ -56,6 +58,7 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 CATCH_UP_ROUNDS_MAX = 20
+LOG_ROWS_MAX = ROWS_PER_CHECKPOINT  # that are replayed at a time
 CANCEL_AGAIN_SECONDS = 0.2
 EVERYTHING = 1 << 62  # rows
 TURN_SECONDS = 0.2  # between two looks at what a limit permits of a read that is not cut
@@ -228,10 +231,13 @@ class SnapshotBackfill:
             self._build()
         if self._catches_up:
             self._phase = Phase.LOG
-            for _ in range(CATCH_UP_ROUNDS_MAX):
+            rounds = 0
+            while rounds < CATCH_UP_ROUNDS_MAX:
                 self._wait_while_paused()
-                if not self._catch_up():
+                goal = self._runtime.versions.committed_epoch
+                if not self._catch_up(goal):
                     break
+                rounds += self._as_of() == goal  # more than one piece the main graph is not to wait for
         self._wait_while_paused()
         self._phase = Phase.FINISHING
         self._hand_over(self).result()
@@ -441,14 +447,21 @@ class SnapshotBackfill:
 
     # --- the log -------------------------------------------------------------------------------------
 
-    def _catch_up(self) -> bool:
-        """Replays the log up to the committed epoch; whether there was anything to replay."""
-        target = self._runtime.versions.committed_epoch
+    def _catch_up(self, goal: Epoch) -> bool:
+        """Replays the next piece of the log up to a committed epoch; whether there was anything to replay."""
+        target = self._piece_of_log(goal)
         with self._around.trash.reading():
-            replayed = self.replay(target)
+            replayed = self.replay(target) or target < goal
         if replayed or self.job.follows_clock:
             self._commit(replace(self.state, as_of=target))
         return replayed
+
+    def _piece_of_log(self, goal: Epoch) -> Epoch:
+        """Up to where the log is replayed at a time: a view that was throttled for an hour has a long one."""
+        start = self._as_of()
+        rows = self._runtime.versions.log_rows(self.job.inputs, start, goal)
+        barriers = resolve([LogEpoch(*each) for each in rows.items()], start, goal, LOG_ROWS_MAX)
+        return next((each.epoch for each in barriers if each.kind is BarrierKind.CHECKPOINT), goal)
 
     def replay(self, target: Epoch) -> bool:
         """Stages the view's changes from where it stands up to `target`; whether an input had any."""

@@ -269,12 +269,9 @@ class RefreshRunner:
         start = entry.machine.pinned
         if start is None:
             return []
-        return [
-            LogEpoch(min(segment.epoch_hi, target), segment.rows)
-            for relation in entry.inputs
-            if relation in self._runtime.versions
-            for segment in self._runtime.versions.between(relation, start, target)
-        ]
+        versions = self._runtime.versions
+        there = [relation for relation in entry.inputs if relation in versions]
+        return [LogEpoch(*each) for each in versions.log_rows(there, start, target).items()]
 
     def _move_on(self, job: JobId, entry: _Entry, target: Epoch) -> None:
         """No input changed: once it is due the job stands for the newer epoch without a run, and its pin lets go."""
