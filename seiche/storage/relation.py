@@ -107,17 +107,29 @@ class RelationReader:
             parts.append(f"SELECT {columns}, `{OP}`, `{EPOCH}` FROM {view(log)}{where}")
         return " UNION ALL ".join(parts)
 
-    def exact(self, version: RelationVersion, predicate: str | None = None, *, epochs: bool = False) -> DataFrame:
-        """The rows alive: stored columns and `_vnode`; with `epochs` also `_epoch`, 0 for rows of the base."""
+    def exact(
+        self,
+        version: RelationVersion,
+        predicate: str | None = None,
+        *,
+        epochs: bool = False,
+        vnodes: tuple[int, int] | None = None,
+    ) -> DataFrame:
+        """The rows alive: stored columns and `_vnode`; with `epochs` also `_epoch`, 0 for rows of the base.
+
+        Where `predicate` holds for none but the `vnodes` from the first number up to the second, rows of the log that
+        are in others need not be handed to Spark.
+        """
         names = [f"`{name}`" for name in (*version.schema.names, VNODE, *([EPOCH] if epochs else []))]
         near = self._near(version)
         if near is not None:
             frame = self.local(near, version.schema).selectExpr(*names)
             return frame.filter(predicate) if predicate else frame
         ground, log = _ground(version)
-        frames = [frame.selectExpr(*names) for frame in self._ground_frames(version, ground, epochs=epochs)]
+        grounds = self._ground_frames(version, ground, epochs=epochs, vnodes=vnodes)
+        frames = [frame.selectExpr(*names) for frame in grounds]
         if log:
-            overlay, keys, nulls = self._overlay(version, log)
+            overlay, keys, nulls = self._overlay(version, log, vnodes)
             if overlay is not None:
                 assert keys is not None
                 frames = [with_keys(frame, keys, version.schema, "left_anti", nulls=nulls) for frame in frames]
@@ -272,9 +284,16 @@ class RelationReader:
         with self._lock:
             self._bases.pop(relation, None)
 
-    def _log(self, schema: RelationSchema, segments: Sequence[Segment], after: Epoch, until: Epoch) -> DataFrame | None:
+    def _log(
+        self,
+        schema: RelationSchema,
+        segments: Sequence[Segment],
+        after: Epoch,
+        until: Epoch,
+        vnodes: tuple[int, int] | None = None,
+    ) -> DataFrame | None:
         remembered, stored = self._split(schema, segments, after, until)
-        frames = [self.local(remembered, schema)] if remembered is not None else []
+        frames = [self.local(_inside(remembered, vnodes), schema)] if remembered is not None else []
         frames += self._far(schema, stored, after, until)
         return _union(frames) if frames else None
 
@@ -325,12 +344,17 @@ class RelationReader:
         return (pa.concat_tables(tables) if tables else None), (whole, clipped)
 
     def _ground_frames(
-        self, version: RelationVersion, fresh: Sequence[Segment], *, epochs: bool = False
+        self,
+        version: RelationVersion,
+        fresh: Sequence[Segment],
+        *,
+        epochs: bool = False,
+        vnodes: tuple[int, int] | None = None,
     ) -> list[DataFrame]:
         frames = [self._base(version)] if version.base.files else []
         if epochs:
             frames = [frame.selectExpr("*", f"cast(0 as bigint) AS `{EPOCH}`") for frame in frames]
-        log = self._log(version.schema, fresh, version.base.fold_epoch, version.epoch) if fresh else None
+        log = self._log(version.schema, fresh, version.base.fold_epoch, version.epoch, vnodes) if fresh else None
         return [*frames, log] if log is not None else frames
 
     def _near(self, version: RelationVersion) -> pa.Table | None:
@@ -353,13 +377,13 @@ class RelationReader:
         return last.filter(pc.equal(last[OP], 1))
 
     def _overlay(
-        self, version: RelationVersion, log: Sequence[Segment]
+        self, version: RelationVersion, log: Sequence[Segment], vnodes: tuple[int, int] | None
     ) -> tuple[DataFrame | None, DataFrame | None, bool]:
         """The last change of each key that the log mentions, those keys, and whether NULL may be in one of them."""
         key = [f"`{name}`" for name in version.schema.key]
         if sum(segment.rows for segment in log) <= DRIVER_LOG_ROWS_MAX:
             table = pa.concat_tables([self._segments.load(segment, version.schema) for segment in log])
-            table = _clip(table, version.base.fold_epoch, version.epoch)
+            table = _inside(_clip(table, version.base.fold_epoch, version.epoch), vnodes)
             if table.num_rows == 0:
                 return None, None, False
             overlay = self.local(_last_changes(table, version.schema), version.schema)
@@ -395,6 +419,13 @@ def _ground(version: RelationVersion) -> tuple[list[Segment], list[Segment]]:
         return list(version.segments), []
     fresh = [segment for segment in version.segments if segment.fresh]
     return fresh, [segment for segment in version.segments if not segment.fresh]
+
+
+def _inside(rows: pa.Table, vnodes: tuple[int, int] | None) -> pa.Table:
+    if vnodes is None:
+        return rows
+    first, end = vnodes
+    return rows.filter(pc.and_(pc.greater_equal(rows[VNODE], first), pc.less(rows[VNODE], end)))
 
 
 def _completed(rows: DataFrame, schema: RelationSchema, epoch: str) -> DataFrame:

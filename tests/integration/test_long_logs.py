@@ -84,3 +84,21 @@ def test_many_bare_segments_are_read_as_one_with_the_epochs_of_their_names(open_
     assert rows(db, "SELECT * FROM load") == rows(db, QUERY)
     db.execute("ALTER TABLE arrivals ADD COLUMN pilot varchar DEFAULT 'none'")
     assert rows(db, "SELECT DISTINCT pilot FROM arrivals") == Counter([("none",)])
+
+
+def test_slices_of_vnodes_read_what_is_alive_without_the_rest_of_the_log(open_database: Open) -> None:
+    db = open_database(inline_rows_max=100, fold_min_rows=1_000_000)
+    db.execute("CREATE TABLE arrivals (id int, berth int)")
+    db.execute("INSERT INTO arrivals SELECT i, i % 3 FROM generate_series(1, 500) AS g(i)")
+    found = db.database.catalog.find(("arrivals",)).id
+    db.database.maintenance.fold_now(found)  # type: ignore[arg-type]
+    db.execute("DELETE FROM arrivals WHERE id % 17 = 0; UPDATE arrivals SET berth = 9 WHERE id % 13 = 0")
+    db.execute("INSERT INTO arrivals VALUES (1001, 1), (1002, 2), (1003, 3)")
+    runtime = db.database.runtime
+    version = runtime.versions.at(found, runtime.versions.committed_epoch)  # type: ignore[arg-type]
+    assert version.base.files and version.log_rows
+    slices: Counter[tuple[object, ...]] = Counter()
+    for first, end in ((0, 10), (10, 11), (11, 200), (200, 256)):
+        frame = runtime.reader.exact(version, f"`_vnode` >= {first} AND `_vnode` < {end}", vnodes=(first, end))
+        slices.update(tuple(row) for row in frame.select("id", "berth").collect())
+    assert slices == rows(db, "SELECT * FROM arrivals")

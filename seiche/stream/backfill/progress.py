@@ -140,23 +140,34 @@ class StepSizer:
     LEAST_ROWS = 1_000
     TARGET_SECONDS = 3.0
     GROWTH_MAX = 4.0
+    WORTH = 0.5  # of the best speed is what a step has to reach for its size to be worth it
     LAST_MAX = 1.5
 
     def __init__(self, rows: int | None = None, seconds: float | None = None, *, cores: int = 1) -> None:
         self.rows = self.FIRST_ROWS * cores if rows is None else rows
         self.at_once_rows = self.AT_ONCE_ROWS * cores
         self._seconds = self.TARGET_SECONDS if seconds is None else seconds
+        self._best = (0.0, 0)  # rows a second of the step that had most, and its rows
 
     def budget(self, left: int) -> int:
         """Rows of the next step: rather one that is a little longer than another short one."""
         return max(left, 1) if left <= self.rows * self.LAST_MAX else self.rows
 
     def took(self, rows: int, seconds: float) -> None:
-        """Learns from a step. One that was cut short by a limit tells nothing about longer ones."""
+        """Learns from a step. One that was cut short by a limit tells nothing about longer ones.
+
+        Where smaller steps take nearly as long as larger ones, what they take has another cause than their rows; they
+        grow again, rather than becoming ever more.
+        """
         if rows < self.rows // 2:
             return
-        factor = self._seconds / max(seconds, 0.001)
-        factor = min(max(factor, 1 / self.GROWTH_MAX), self.GROWTH_MAX)
+        seconds = max(seconds, 0.001)
+        self._best = max(self._best, (rows / seconds, rows))
+        rate, most = self._best
+        if seconds > self._seconds and rows < most and rows / seconds < rate * self.WORTH:
+            self.rows = most
+            return
+        factor = min(max(self._seconds / seconds, 1 / self.GROWTH_MAX), self.GROWTH_MAX)
         self.rows = max(int(self.rows * factor), self.LEAST_ROWS)
 
 

@@ -153,7 +153,7 @@ def _read(runtime: Runtime, relation: RelationId, epoch: Epoch, piece: Slice) ->
     """The rows of a slice; None when it has a limit and is too large for the driver all the same."""
     version = runtime.versions.at(relation, epoch)
     schema = version.schema
-    frame = runtime.reader.exact(version, within(piece, schema))
+    frame = runtime.reader.exact(version, within(piece, schema), vnodes=(piece.first, piece.end))
     if piece.limit is not None:
         frame = frame.orderBy(*(f"`{name}`" for name in schema.key)).limit(piece.limit)
     elif piece.rows > runtime.limits.inline_rows_max:

@@ -83,6 +83,18 @@ def test_steps_grow_until_they_take_a_few_seconds_and_shrink_when_they_take_long
     assert sizer.rows == 2 * StepSizer.FIRST_ROWS, "a step cut short by a limit tells nothing"
 
 
+def test_steps_do_not_shrink_for_what_their_rows_do_not_cost() -> None:
+    sizer, seen = StepSizer(1_000_000), []
+    for _ in range(12):
+        sizer.took(sizer.rows, 5.0 + sizer.rows / 1_000_000)  # five seconds, whatever the rows
+        seen.append(sizer.rows)
+    assert min(seen) >= 250_000
+    slow = StepSizer(1_000_000)
+    for _ in range(12):
+        slow.took(slow.rows, slow.rows / 1_000)
+    assert slow.rows == pytest.approx(1_000 * StepSizer.TARGET_SECONDS, rel=0.1)
+
+
 def test_the_last_step_takes_what_little_another_one_would_have() -> None:
     sizer = StepSizer(1000)
     assert sizer.budget(10_000) == 1000
