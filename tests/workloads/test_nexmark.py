@@ -98,7 +98,8 @@ def test_views_made_before_and_after_the_events_equal_sparks_answer_through_chan
 
     nexmark.create_views("before", VIEWS, IN_SPARK)
     # Before the bids: those of q13 meet the side input as it is when they come.
-    nexmark.load({"side_input": events.side_input(1000).toArrow(), **frames(0, TURNS)})
+    nexmark.load({"side_input": events.side_input(1000).toArrow()})
+    nexmark.load(frames(0, TURNS))
     nexmark.create_views("after", late_views(nexmark.append_only), IN_SPARK)
     more = [Insert(name, rows) for name, rows in frames(TURNS, TURNS + TURNS // 4).items()]
     if nexmark.append_only:
