@@ -224,7 +224,7 @@ class BatchRefresh:
             case InitializingBatchRefresh():
                 return "BatchRefresh Initializing"
             case ConsumingLogStore(barriers=barriers):
-                return f"BatchRefresh LogStore [{len(barriers)} barriers left]"
+                return f"BatchRefresh LogStore [{len(barriers)} barrier{'s' if len(barriers) > 1 else ''} left]"
             case Resetting():
                 return "BatchRefresh Resetting"
 

@@ -16,7 +16,7 @@ from typing import Any
 from seiche.catalog.checkpoint import Checkpoint, Event
 from seiche.catalog.facts import Refreshed
 from seiche.epoch.barrier import BarrierKind
-from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
+from seiche.errors import CommitOutcomeUnknown, ObjectNotReady, QueryCanceled, SeicheError
 from seiche.model import Epoch, JobId, ObjectId, Pin, RelationId, physical_ms
 from seiche.sql.failures import translate_spark_error
 from seiche.stream.backfill.durable import commit_step
@@ -32,6 +32,10 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 0.2  # while everything is paused
+CANCEL_AGAIN_SECONDS = 0.2
+LONGEST_WAIT_SECONDS = 3600.0  # until the jobs are looked at again, however far off the next run is
+
+Asked = tuple[Epoch, Future[Epoch]]  # an epoch that somebody waits for a job to have
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class _Entry:
     ran_ms: int
     not_before: float = 0.0  # after a failure
     run: threading.Thread | None = None
-    asked: list[tuple[Epoch, Future[Epoch]]] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
     metrics: Metrics = field(default_factory=Metrics)
     last_error: SeicheError | None = None
 
@@ -95,6 +99,7 @@ class RefreshRunner:
         self._lock = threading.RLock()
         self._tick = threading.Event()
         self._entries: dict[JobId, _Entry] = {}
+        self._left: dict[JobId, list[Asked]] = {}  # of jobs that will be added again
         self._paused = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="batch-refresh", daemon=True)
@@ -108,12 +113,13 @@ class RefreshRunner:
         self._tick.set()
         if self._thread.is_alive():
             self._thread.join()
-        self.reset()
-
-    def reset(self) -> None:
-        """Forgets all jobs, for the engine to close or to add them again. What their runs committed stays."""
         for job in list(self._entries):
             self.remove(job, "everything stops, and goes on where it was")
+
+    def reset(self) -> None:
+        """Forgets all jobs, to be added again. What their runs committed stays; who asked for one goes on waiting."""
+        for job in list(self._entries):
+            self._left[job] = self._forget(job)
 
     def add(self, job: ViewJob, plan: Callable[[], ViewJob], known: Known, schedule: Schedule) -> None:
         """Takes a job from what is durable of it: still in its snapshot, or idle."""
@@ -122,6 +128,7 @@ class RefreshRunner:
             self._runtime.versions.stands_at(job.outputs, machine.readable)
         entry = _Entry(job.name, machine, schedule, job.inputs, job.outputs, plan, known.ran_ms)
         with self._lock:
+            entry.asked = self._left.pop(job.id, [])
             self._entries[job.id] = entry
         self._tick.set()
 
@@ -153,18 +160,29 @@ class RefreshRunner:
     def remove(self, job: JobId, reason: str = "the view is dropped") -> None:
         """Forgets a job: returns when its run, if there is one, no longer touches anything."""
         with self._lock:
+            name = self._entries[job].name if job in self._entries else ""
+        for _, future in self._forget(job):
+            _fail(future, QueryCanceled(f'refresh of "{name}" was cancelled: {reason}'))
+
+    def _forget(self, job: JobId) -> list[Asked]:
+        """Takes a job off the list and stops its run; those who asked for one, who have no answer yet."""
+        with self._lock:
             entry = self._entries.pop(job, None)
             if entry is None:
-                return
+                return []
             entry.machine = entry.machine.dropped()
-            self._fail_asked(entry, QueryCanceled(f'refresh of "{entry.name}" was cancelled: {reason}'))
-        self._runtime.spark.sparkContext.cancelJobGroup(_group(job))
-        if entry.run is not None:
-            entry.run.join()
+            asked, entry.asked = entry.asked, []
+            run = entry.run
+        while run is not None and run.is_alive():
+            # Again and again, since a job that is only being planned cannot be cancelled yet.
+            self._runtime.spark.sparkContext.cancelJobGroup(_group(job))
+            run.join(CANCEL_AGAIN_SECONDS)
+        return asked
 
     def set_schedule(self, job: JobId, schedule: Schedule) -> None:
         with self._lock:
-            self._entries[job].schedule = schedule
+            if job in self._entries:  # else it is added again with the schedule that the catalog has
+                self._entries[job].schedule = schedule
         self._tick.set()
 
     def set_names(self, names: Mapping[JobId, str]) -> None:
@@ -186,8 +204,15 @@ class RefreshRunner:
         """Runs it now. Resolved with its epoch once it has everything that is committed now."""
         future: Future[Epoch] = Future()
         with self._lock:
-            self._entries[job].asked.append((self._runtime.versions.committed_epoch, future))
-            self._entries[job].not_before = 0.0
+            entry = self._entries.get(job)
+            if entry is None:
+                raise ObjectNotReady(
+                    f"job {job} cannot be refreshed now",
+                    detail="It is being recovered, or dropped.",
+                    hint="Run the statement again.",
+                )
+            entry.asked.append((self._runtime.versions.committed_epoch, future))
+            entry.not_before = 0.0
         self._tick.set()
         return future
 
@@ -229,29 +254,42 @@ class RefreshRunner:
         """Starts every run that is due; seconds until another one will be, None when only an epoch can tell."""
         if self._paused:
             return None
-        clock, waits = self._around.clock, []
+        waits = []
         for job, entry in self._entries.items():
-            if entry.run is not None or not isinstance(entry.machine.state, Idle):
-                continue
-            target = self._runtime.versions.committed_epoch
-            found = self._log(entry, target)
-            if not found:
-                self._move_on(job, entry, target)
-                self._answer(entry, target)
-                continue
-            wait = max(self._wait_ms(entry) / 1000, entry.not_before - clock.monotonic())
-            if entry.asked and entry.not_before <= clock.monotonic():
-                wait = 0
-            if wait > 0:
-                waits.append(wait)
-                continue
-            following = entry.machine.started(found, target)
-            if following is None:
-                continue
+            try:
+                wait = self._start_if_due(job, entry)
+            except Exception as cause:  # one job's trouble must not stop the others: it is told, and tried again
+                log.exception("whether %s is to be refreshed could not be told", entry.name)
+                entry.last_error = cause if isinstance(cause, SeicheError) else translate_spark_error(cause)
+                self._fail_asked(entry, entry.last_error)
+                wait = RETRY_SECONDS
+            if wait is not None:
+                waits.append(min(wait, LONGEST_WAIT_SECONDS))
+        return min(waits, default=None)
+
+    def _start_if_due(self, job: JobId, entry: _Entry) -> float | None:
+        """As `_start_due`, for one job."""
+        if entry.run is not None or not isinstance(entry.machine.state, Idle):
+            return None
+        entry.asked = [each for each in entry.asked if not each[1].cancelled()]
+        clock, target = self._around.clock, self._runtime.versions.committed_epoch
+        found = self._log(entry, target)
+        if not found:
+            self._move_on(job, entry, target)
+            self._answer(entry, target)
+            entry.last_error = None
+            return None
+        wait = max(self._wait_ms(entry) / 1000, entry.not_before - clock.monotonic())
+        if entry.asked and entry.not_before <= clock.monotonic():
+            wait = 0
+        if wait > 0:
+            return wait
+        following = entry.machine.started(found, target)
+        if following is not None:
             entry.machine = following
             entry.run = threading.Thread(target=self._run, args=(job, entry), name=f"refresh-{entry.name}", daemon=True)
             entry.run.start()
-        return min(waits, default=None)
+        return None
 
     def _wait_ms(self, entry: _Entry) -> int:
         """How long until the job is due. An idle database has no epochs: its inputs are as of now."""
@@ -289,15 +327,15 @@ class RefreshRunner:
         """Those who asked are told, as far as the job has what they asked for."""
         left = []
         for wanted, future in entry.asked:
-            if wanted <= epoch:
-                future.set_result(epoch)
-            else:
+            if wanted > epoch:
                 left.append((wanted, future))
+            elif future.set_running_or_notify_cancel():
+                future.set_result(epoch)
         entry.asked = left
 
     def _fail_asked(self, entry: _Entry, error: Exception) -> None:
         for _, future in entry.asked:
-            future.set_exception(error)
+            _fail(future, error)
         entry.asked = []
 
     # --- running -------------------------------------------------------------------------------------
@@ -428,3 +466,9 @@ def pins_of(job: JobId, inputs: frozenset[RelationId], epoch: Epoch) -> tuple[Pi
 
 def _group(job: JobId) -> str:
     return f"refresh-{job}"
+
+
+def _fail(future: Future[Epoch], error: Exception) -> None:
+    """Tells somebody who asked, unless they have stopped waiting."""
+    if future.set_running_or_notify_cancel():
+        future.set_exception(error)

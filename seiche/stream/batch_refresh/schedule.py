@@ -11,6 +11,7 @@ from seiche.errors import InvalidParameter
 INTERVAL = "refresh.interval.sec"
 CRON = "refresh.cron"
 SEARCH_DAYS = 366 * 8  # a 29th of February comes at least every eight years
+LONGEST_SECONDS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,18 @@ def read_schedule(options: dict[str, str]) -> Schedule | None:
 
 
 def _seconds(text: str) -> int:
-    if not text.removeprefix("-").isdecimal() or int(text) <= 0:
+    digits = text.lstrip("0")
+    if not digits.isdecimal():
         raise InvalidParameter(
             f'{INTERVAL} must be a positive number of seconds, not "{text}"',
             hint=f"WITH ({INTERVAL} = 60) refreshes every minute. Leave it out to follow every change at once.",
         )
-    return int(text)
+    if len(digits) > len(str(LONGEST_SECONDS)) or int(digits) > LONGEST_SECONDS:
+        raise InvalidParameter(
+            f"{INTERVAL} is {LONGEST_SECONDS} seconds at most",
+            hint="REFRESH MATERIALIZED VIEW runs it before its time.",
+        )
+    return int(digits)
 
 
 _FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))

@@ -175,6 +175,7 @@ def test_every_state_has_words_for_users() -> None:
     assert idle().progress() == "BatchRefresh Idle"
     assert initializing().progress() == "BatchRefresh Initializing"
     assert consuming().progress() == "BatchRefresh LogStore [2 barriers left]"
+    assert consuming(5).committed(at(2000)).progress() == "BatchRefresh LogStore [1 barrier left]"
     assert idle().dropped().progress() == "BatchRefresh Resetting"
 
 

@@ -44,3 +44,7 @@ def test_a_view_has_one_schedule_or_none() -> None:
     for wrong in ("0", "-1", "soon", "1.5"):
         with pytest.raises(InvalidParameter, match="positive"):
             read_schedule({"refresh.interval.sec": wrong})
+    assert read_schedule({"refresh.interval.sec": "2147483647"}) == Every(2147483647_000)
+    for too_long in ("2147483648", "9" * 5000):
+        with pytest.raises(InvalidParameter, match="at most"):
+            read_schedule({"refresh.interval.sec": too_long})
