@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seiche.errors import FeatureNotSupported, InvalidDefinition, UndefinedObject, nearest
+from seiche.errors import (
+    FeatureNotSupported,
+    InvalidDefinition,
+    InvalidParameter,
+    SyntaxError_,
+    UndefinedObject,
+    nearest,
+)
 from seiche.model import RelationId
 from seiche.session.names import CatalogNames
 from seiche.sql.parse import parse_name
@@ -34,8 +41,10 @@ class ViewOptions:
 
     def order_of(self, names: CatalogNames) -> tuple[tuple[RelationId, RelationId], ...]:
         """The order as pairs of inputs. Raises for a name that the view does not read, and for a cycle."""
-        pairs = tuple((_input(before, names), _input(after, names)) for before, after in self.order)
-        sorted_by(pairs, {})
+        found = {text: _input(text, names) for pair in self.order for text in pair}
+        pairs = tuple((found[before], found[after]) for before, after in self.order)
+        written = {relation: text for text, relation in found.items()}
+        sorted_by(pairs, {}, written.__getitem__)
         return pairs
 
 
@@ -62,7 +71,11 @@ def read_options(options: Options) -> ViewOptions:
 
 
 def _input(text: str, names: CatalogNames) -> RelationId:
-    parts = parse_name(text).parts
+    try:
+        parts = parse_name(text).parts
+    except SyntaxError_ as error:  # what it points at is a place in the name, not in the statement
+        hint = 'Names with other characters than letters are quoted: FIXED("My ships" -> berths).'
+        raise InvalidParameter(f"backfill_order has {text} where a name should be", hint=hint) from error
     found = names.read_by_name(parts)
     if found is None:
         raise UndefinedObject(

@@ -139,6 +139,8 @@ STATEMENTS = {
         "CREATE MATERIALIZED VIEW v WITH (refresh.cron = '0 25 * * *') AS SELECT id FROM ships",
         "CREATE MATERIALIZED VIEW v WITH (backfill_rate_limit = 'fast') AS SELECT id FROM ships",
         "CREATE MATERIALIZED VIEW v WITH (backfill_order = FIXED(ships, berths)) AS SELECT id FROM ships",
+        "CREATE MATERIALIZED VIEW v WITH (backfill_order = FIXED(ships -> 3 berths)) AS SELECT id FROM ships",
+        "CREATE MATERIALIZED VIEW v WITH (backfill_order = FIXED(ships -> ships)) AS SELECT id FROM ships",
         "CREATE MATERIALIZED VIEW v WITH (incrementl = 'auto') AS SELECT * FROM ships",
         "DROP TABLE ships",
         "DROP VIEW calls",

@@ -14,8 +14,9 @@ after slice, gives every row once.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -103,7 +104,11 @@ def _linear(plan: Plan) -> bool:
             return False
 
 
-def sorted_by(order: Sequence[tuple[RelationId, RelationId]], relations: Mapping[RelationId, None]) -> list[RelationId]:
+def sorted_by(
+    order: Sequence[tuple[RelationId, RelationId]],
+    relations: Mapping[RelationId, None],
+    name: Callable[[RelationId], str] = str,
+) -> list[RelationId]:
     """The relations with every `before` ahead of its `after`, otherwise as they came. Raises on a cycle."""
     following: dict[RelationId, set[RelationId]] = {}
     for before, after in order:
@@ -120,12 +125,24 @@ def sorted_by(order: Sequence[tuple[RelationId, RelationId]], relations: Mapping
             if not waiting[after]:
                 ready.append(after)
     if len(done) != len(nodes):
+        cycle = _cycle(order, nodes.keys() - done)
         raise InvalidDefinition(
-            "backfill_order has a cycle",
+            f"backfill_order has a cycle: {' -> '.join(map(name, cycle))}",
             detail="Backfill order strategy has a cycle.",
             hint="Remove one of the arrows.",
         )
     return [each for each in done if each in relations]
+
+
+def _cycle(order: Sequence[tuple[RelationId, RelationId]], left: Iterable[RelationId]) -> list[RelationId]:
+    """One of the cycles among relations each of which comes after another one of them."""
+    among = set(left)
+    before = {after: first for first, after in order if first in among and after in among}
+    path = [min(among)]
+    while before[path[-1]] not in path:
+        path.append(before[path[-1]])
+    found = path[path.index(before[path[-1]]) :]
+    return [*reversed(found), found[-1]]
 
 
 def read_order(text: str) -> list[tuple[str, str]]:
@@ -136,9 +153,16 @@ def read_order(text: str) -> list[tuple[str, str]]:
     if not (word.lower().startswith("fixed(") and word.endswith(")")):
         raise InvalidParameter(f'backfill_order "{text}" is not known', hint="Write FIXED(t1 -> t2), AUTO or NONE.")
     pairs = []
-    for part in filter(None, (each.strip() for each in word[6:-1].split(","))):
-        before, arrow, after = part.partition("->")
-        if not arrow or not before.strip() or not after.strip() or "->" in after:
-            raise InvalidParameter(f'backfill_order has "{part}"', hint="Write each pair as before -> after.")
-        pairs.append((before.strip(), after.strip()))
+    for part in filter(None, _split(word[6:-1], ",")):
+        names = _split(part, "->")
+        if len(names) != 2 or not all(names):
+            raise InvalidParameter(
+                f"backfill_order has {part} where a pair of names should be", hint="Write each pair as before -> after."
+            )
+        pairs.append((names[0], names[1]))
     return pairs
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """The parts between separators that are not inside of quotes: as many quotes are behind these as close again."""
+    return [each.strip() for each in re.split(separator + r'(?=(?:[^"]*"[^"]*")*[^"]*$)', text)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from seiche.errors import InvalidDefinition, InvalidParameter
 from seiche.model import RelationId
 from seiche.stream.backfill.stages import Method, Stage, read_order, sorted_by, stages
-from tests.unit.plan.harbour import ARRIVALS, BERTHS, SHIPS, Harbour
+from tests.unit.plan.harbour import ARRIVALS, BERTHS, SHIPS, TIDES, Harbour
 
 SIZES = {ARRIVALS: 1_000_000, SHIPS: 5_000, BERTHS: 50}
 
@@ -56,8 +58,16 @@ def test_a_fixed_order_decides_which_input_is_read_first() -> None:
 
 
 def test_a_cycle_has_no_order() -> None:
-    with pytest.raises(InvalidDefinition, match="cycle"):
-        sorted_by(((SHIPS, BERTHS), (BERTHS, ARRIVALS), (ARRIVALS, SHIPS)), {})
+    named = {SHIPS: "ships", BERTHS: "berths", ARRIVALS: "arrivals", TIDES: "tides"}
+    order = ((TIDES, SHIPS), (SHIPS, BERTHS), (BERTHS, ARRIVALS), (ARRIVALS, SHIPS))
+    with pytest.raises(InvalidDefinition) as refused:
+        sorted_by(order, {}, named.__getitem__)
+    shown = refused.value.message.removeprefix("backfill_order has a cycle: ").split(" -> ")
+    assert shown[0] == shown[-1] and set(shown) == {"ships", "berths", "arrivals"}
+    pairs = {(named[before], named[after]) for before, after in order}
+    assert set(itertools.pairwise(shown)) <= pairs, "each arrow of it is one that was written"
+    with pytest.raises(InvalidDefinition, match="cycle: ships -> ships\n"):
+        sorted_by(((SHIPS, SHIPS),), {}, named.__getitem__)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +75,7 @@ def test_a_cycle_has_no_order() -> None:
     [
         ("FIXED(t1 -> t2, t2 -> t3)", [("t1", "t2"), ("t2", "t3")]),
         ("fixed(s.a->b)", [("s.a", "b")]),
+        ('FIXED("a, b" -> "c->d", x -> """y")', [('"a, b"', '"c->d"'), ("x", '"""y"')]),
         ("FIXED()", []),
         ("AUTO", []),
         ("none", []),
