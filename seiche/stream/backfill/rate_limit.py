@@ -3,7 +3,8 @@
 Permits grow with time and are spent by rows that were read. A step may overdraw, since rows come in slices that are
 not cut to the row; what it overdrew is waited for afterwards, so the average keeps to the rate. A step is told when it
 ends, so it may read what will be permitted by then: else progress would always be a step behind the clock. Permits that
-nobody used pile up for a few seconds only: a step that took long is caught up with, a pause or a cold start is not.
+nobody used pile up for a few seconds only: a step that took long is caught up with. A pause, a wait for a place and a
+cold start are not (`begin`).
 
     rate None   no limit        rate 0   paused        rate n   n rows a second, of each task where their number is set
 """
@@ -16,6 +17,7 @@ from seiche.clock import Clock
 from seiche.errors import InvalidParameter
 
 BURST_SECONDS = 5.0
+RATE_MAX = 2**31 - 1
 
 
 class RateLimiter:
@@ -93,4 +95,8 @@ def rate_of(text: str | None, *, where: str) -> int | None:
         raise InvalidParameter(
             f'{where} must be a number of rows a second, not "{text}"', hint="0 pauses, -1 or DEFAULT does not limit."
         )
-    return None if text == "-1" else int(text)
+    if text == "-1":
+        return None
+    if len(text) > len(str(RATE_MAX)) or int(text) > RATE_MAX:
+        raise InvalidParameter(f"{where} is {RATE_MAX} rows a second at most", hint="-1 or DEFAULT does not limit.")
+    return int(text)

@@ -92,7 +92,7 @@ def test_a_rate_is_read_as_users_write_it(text: str | None, rate: int | None) ->
     assert rate_of(text, where="backfill_rate_limit") == rate
 
 
-@pytest.mark.parametrize("text", ["-2", "fast", "1.5", ""])
+@pytest.mark.parametrize("text", ["-2", "fast", "1.5", "", "2147483648", "9" * 5000])
 def test_anything_else_is_no_rate(text: str) -> None:
     with pytest.raises(InvalidParameter, match="backfill_rate_limit"):
         rate_of(text, where="backfill_rate_limit")
