@@ -16,6 +16,7 @@ WATCH_SECONDS = 1.0
 BAR_CELLS = 24
 NONE = "no job is running\n"
 _PERCENT = re.compile(r"\[(\d+(?:\.\d+)?)%")
+_WITHOUT_PERCENT = {"Waiting": 0.0, "LogStore": 99.99, "Finishing": 99.99, "Stopping": 99.99}
 _UP = "\x1b[{}A"
 _CLEAR_TO_END = "\x1b[J"
 
@@ -34,9 +35,12 @@ class Job:
 
     @property
     def percent(self) -> float | None:
-        """None for a job whose progress is told in words only."""
+        """None for one that failed."""
         found = _PERCENT.search(self.progress)
-        return float(found[1]) if found else None
+        if found:
+            return float(found[1])
+        phase = self.progress.removeprefix("BatchRefresh ").partition(" ")[0]
+        return _WITHOUT_PERCENT.get(phase)
 
 
 def running(database: Database) -> list[Job]:
@@ -45,10 +49,10 @@ def running(database: Database) -> list[Job]:
 
 
 def line(job: Job, width: int) -> str:
-    """One job on one line: its bar, what it is told of it, and as much of its statement as fits."""
+    """One job on one line: its bar, what is told of it, and as much of its statement as fits."""
     percent = job.percent
     done = 0 if percent is None else int(BAR_CELLS * percent / 100)
-    bar = "?" * BAR_CELLS if percent is None else "#" * done + "." * (BAR_CELLS - done)
+    bar = "!" * BAR_CELLS if percent is None else "#" * done + "." * (BAR_CELLS - done)
     text = f"{job.id:>6}  [{bar}]  {job.progress}  {job.statement}"
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 

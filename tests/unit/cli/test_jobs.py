@@ -49,7 +49,21 @@ def test_a_job_is_a_bar_and_words_on_one_line() -> None:
     assert jobs.show(Harbour([[HALF, NEXT]]), out) == 0
     first, second = out.getvalue().splitlines()
     assert first == f"     7  [{'#' * 12}{'.' * 12}]  Snapshot [50.00% (500/1000)]  CREATE MATERIALIZED VIEW loads"
-    assert f"[{'?' * 24}]  LogStore" in second
+    assert f"[{'#' * 23}.]  LogStore" in second
+
+
+@pytest.mark.parametrize(
+    ("progress", "bar"),
+    [
+        ("Waiting [0 before it; max_concurrent_creating_streaming_jobs is 4]", "." * 24),
+        ("BatchRefresh Snapshot [50.00% (1/2)], paused: RESUME continues", "#" * 12 + "." * 12),
+        ("Finishing [waiting for a barrier]", "#" * 23 + "."),
+        ("BatchRefresh Stopping", "#" * 23 + "."),
+        ("Failed [the disk is full]", "!" * 24),
+    ],
+)
+def test_the_bar_of_every_phase_tells_how_much_is_done(progress: str, bar: str) -> None:
+    assert f"[{bar}]  {progress}" in jobs.line(jobs.Job(7, "CREATE", progress), 200)
 
 
 def test_that_there_is_no_job_is_said() -> None:
