@@ -40,6 +40,7 @@ from seiche.session.subscriptions import SubscriptionDefinitions
 from seiche.session.view_options import RATE_LIMIT
 from seiche.sql import statements as ast
 from seiche.sql.renamed import with_options
+from seiche.stream.backfill.arrangement import ArrangementBackfill
 from seiche.stream.backfill.rate_limit import rate_of
 from seiche.stream.batch_refresh.schedule import CRON, INTERVAL, read_schedule
 
@@ -174,6 +175,9 @@ class Alter:
                 hint="SHOW JOBS lists the views that are being created.",
             )
         self._database.jobs.set_rate_limit(found.id, rate)
+        growing = self._database.jobs.get(found.id)
+        if isinstance(growing, ArrangementBackfill):
+            self._wait(self._database.keep(growing))
 
     def _set_sink_rate(self, found: CatalogObject, value: str | None) -> None:
         """Remembered with the sink, and shown: what the sinks that there are hand their rows to takes any number."""
@@ -230,6 +234,9 @@ class Alter:
                 raise FeatureNotSupported(
                     f'option "{name}" of a view cannot be changed', hint=f"{INTERVAL} and {CRON} can be."
                 )
+        names = [name for name, _ in options]
+        if repeated := [name for index, name in enumerate(names) if name in names[:index]]:
+            raise InvalidDefinition(f'option "{repeated[0]}" is given twice', hint="Leave one of them out.")
         schedule = read_schedule(dict(options))
         if schedule_of(found) is None:
             raise FeatureNotSupported(

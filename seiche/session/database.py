@@ -409,6 +409,16 @@ class Database:
     def _planner(self, job: JobId) -> Callable[[], ViewJob]:
         return lambda: self.view_job(self.catalog.get(job), self.catalog)
 
+    def keep(self, growing: ArrangementBackfill) -> Future[Any]:
+        """Makes durable what a view that grows inside the main graph was told, also while everything is paused."""
+
+        def work(graph: Graph, barrier: Barrier) -> Effect:
+            if growing.id not in graph or graph.job(growing.id) is not growing:  # it has read all history meanwhile
+                return Effect(graph)
+            return Effect(graph, Checkpoint(put_progress={growing.id: growing.stored_at(barrier.previous)}))
+
+        return self.coordinator.command(_Working(work))
+
     def _take_over(self, backfill: ArrangementBackfill) -> Future[Any]:
         """A view that has read all history inside the main graph is a plain job of it from here on."""
 

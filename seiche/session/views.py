@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,11 +41,14 @@ from seiche.sql.functions.system import VERSION
 from seiche.sql.single_rows import refuse_many_rows
 from seiche.stream.backfill.arrangement import ArrangementState, choose
 from seiche.stream.backfill.protocol import Backfill, BackfillKind
+from seiche.stream.backfill.slices import count_by_vnode
 from seiche.stream.backfill.stages import stages
 from seiche.stream.backfill.state import BackfillState, pins_at
 from seiche.stream.batch_refresh.schedule import read_schedule
 from seiche.stream.view import ViewJob
 from seiche.types import Kind
+
+History = tuple[dict[RelationId, int], dict[RelationId, tuple[int, ...]]]  # rows of relations, and of their vnodes
 
 
 class ViewDefinitions:
@@ -296,6 +299,9 @@ class ViewDefinitions:
     ) -> CatalogCommand:
         """The command that registers a view and starts to build it."""
         database = self._database
+        history: History = ({}, {})
+        if not self._variables.is_on("streaming_use_snapshot_backfill"):
+            history = self._counted(view.dependencies, limited=rate is not None)
 
         def work(catalog: Catalog, graph: Graph, barrier: Barrier) -> Any:
             for each in view.dependencies:
@@ -308,7 +314,7 @@ class ViewDefinitions:
                 database.runtime.versions.add_relation(fragment.relation, fragment.schema)
             kind = self.backfill_kind(job, schedule_of(view) is not None)
             if kind is not BackfillKind.SNAPSHOT:
-                begins = ArrangementState(kind, rate=rate, order=order)
+                begins = ArrangementState(kind, False, history[0], rate, order, history[1])
                 growing = database.grows_in_graph(view, job, begins, barrier.previous)
                 stored = Checkpoint(put_progress={job.id: begins.to_json()})
                 return changed, graph.with_job(growing), stored, job, lambda: database.jobs.add(growing)
@@ -324,6 +330,26 @@ class ViewDefinitions:
             return changed, graph, extra, job, publish
 
         return self._definitions.command(work)
+
+    def _counted(self, items: Iterable[ObjectId], *, limited: bool) -> History:
+        """The rows of relations that a view will read inside the main graph, where nobody has time to count them.
+
+        Their number is known where nothing but new rows came. Where rows change or leave, the log has more than there
+        are; and a limit is kept to the row, which takes the rows of each vnode.
+        """
+        rows: dict[RelationId, int] = {}
+        by_vnode: dict[RelationId, tuple[int, ...]] = {}
+        runtime = self._database.runtime
+        for relation in map(RelationId, items):
+            if relation not in runtime.versions:
+                continue
+            with self._database.trash.reading():
+                version = runtime.versions.committed(relation)
+                rows[relation] = version.rows_estimate
+                if limited or not version.only_grows:
+                    by_vnode[relation] = count_by_vnode(runtime.reader.exact(version))
+                    rows[relation] = sum(by_vnode[relation])
+        return rows, by_vnode
 
 
 def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...], *, twice: bool = False) -> tuple[str, ...]:

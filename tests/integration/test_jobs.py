@@ -440,6 +440,8 @@ def test_what_a_batch_refresh_view_cannot_be_is_refused_clearly(db: seiche.Engin
         db.execute("CREATE SINK out FROM m WITH (connector = 'blackhole')")
     with pytest.raises(errors.InvalidParameter, match="positive"):
         db.execute("ALTER MATERIALIZED VIEW m SET (refresh.interval.sec = 0)")
+    with pytest.raises(errors.InvalidDefinition, match="twice"):
+        db.execute("ALTER MATERIALIZED VIEW m SET (refresh.interval.sec = 5, refresh.interval.sec = 6)")
     db.execute("CREATE MATERIALIZED VIEW plain AS SELECT id FROM arrivals")
     (note,) = db.sql("REFRESH MATERIALIZED VIEW plain").notices
     assert "follows every change at once" in note

@@ -191,6 +191,40 @@ def test_a_refresh_that_runs_stops_at_its_next_checkpoint_while_the_database_is_
     same(db, "daily", "SELECT id FROM arrivals")
 
 
+def test_a_refresh_that_nobody_waits_for_any_more_leaves_later_ones_alone(db: seiche.Engine) -> None:
+    harbour(db, 10)
+    db.execute("CREATE MATERIALIZED VIEW daily WITH (refresh.cron = '0 6 * * *') AS SELECT id FROM arrivals")
+    db.execute("INSERT INTO arrivals VALUES (100, 1, 1); PAUSE")
+    hasty = db.session()
+    hasty.execute("SET statement_timeout = 300")
+    with pytest.raises(errors.QueryCanceled):
+        hasty.execute("REFRESH MATERIALIZED VIEW daily")
+    db.execute("RESUME; REFRESH MATERIALIZED VIEW daily")
+    same(db, "daily", "SELECT id FROM arrivals")
+    db.execute("INSERT INTO arrivals VALUES (101, 1, 1); REFRESH MATERIALIZED VIEW daily")
+    same(db, "daily", "SELECT id FROM arrivals")
+
+
+def test_a_growing_view_counts_the_rows_that_are_there_and_keeps_the_limit_it_is_told(open_database: Open) -> None:
+    db = open_database()
+    harbour(db, 50)
+    db.execute("INSERT INTO arrivals SELECT i, 1, 1 FROM generate_series(1000, 1999) AS g(i)")
+    db.execute("DELETE FROM arrivals WHERE id >= 1000; UPDATE arrivals SET containers = 3")
+    db.execute("SET background_ddl = true; SET backfill_rate_limit = 0; SET streaming_use_snapshot_backfill = false")
+    db.execute(f"CREATE MATERIALIZED VIEW v AS {SHAPES['grouped']}")
+    paused = "Snapshot [0.00% (0/50)], paused by a backfill_rate_limit of 0"
+    assert progress(db, "v") == paused
+    db.execute("PAUSE; ALTER MATERIALIZED VIEW v SET BACKFILL_RATE_LIMIT = 7")
+    assert db.database.store.load().progress[job_of(db, "v")]["rate"] == 7, "a kill would forget it"
+    db.execute("ALTER MATERIALIZED VIEW v SET BACKFILL_RATE_LIMIT = 0; RESUME")
+    db.close()
+
+    db = open_database()
+    assert progress(db, "v") == paused
+    db.execute("ALTER MATERIALIZED VIEW v SET BACKFILL_RATE_LIMIT = DEFAULT; WAIT")
+    same(db, "v", SHAPES["grouped"])
+
+
 def test_a_start_that_is_asked_to_pause_does_and_orders_of_backfill_survive_it(open_database: Open) -> None:
     db = open_database()
     harbour(db, 50)

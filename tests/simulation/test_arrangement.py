@@ -215,6 +215,7 @@ def test_a_barrier_after_a_failed_epoch_reads_from_the_last_checkpoint_again() -
     ledger = Ledger(Epoch(10), Reached(True, {ARRIVALS: start}))
     ledger.enter(Epoch(10), Epoch(11), Reached(True, {ARRIVALS: further}))
     assert ledger.newest.inputs[ARRIVALS] == further
+    assert ledger.durable.inputs[ARRIVALS] == start, "a kill would forget the rest"
     assert ledger.ended(Epoch(10), failed=True) is None
     assert ledger.at(Epoch(12)).inputs[ARRIVALS] == start
 
@@ -225,5 +226,7 @@ def test_nothing_is_ready_before_the_barrier_that_finished_it_is_durable() -> No
     ledger.enter(Epoch(10), Epoch(11), whole)
     durable = ledger.ended(Epoch(10), failed=False)
     assert durable is not None and not durable.finished
+    assert not ledger.durable.finished
     durable = ledger.ended(Epoch(11), failed=False)
     assert durable is not None and durable.finished
+    assert ledger.durable == durable

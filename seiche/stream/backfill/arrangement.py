@@ -92,22 +92,27 @@ def _keeps_key(plan: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ArrangementState:
-    """What is stored, the progress by vnode aside. `estimates` are the rows of the inputs at the beginning."""
+    """What is stored, the progress by vnode aside.
+
+    `estimates` are the rows of the inputs at the beginning, `counts` those of each vnode where they were counted.
+    """
 
     kind: BackfillKind
     begun: bool = False
     estimates: Mapping[RelationId, int] = field(default_factory=dict)
     rate: int | None = None
     order: tuple[tuple[RelationId, RelationId], ...] = ()
+    counts: Mapping[RelationId, tuple[int, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "version": 2,
+            "version": 3,
             "kind": self.kind.value,
             "begun": self.begun,
             "estimates": {str(relation): rows for relation, rows in self.estimates.items()},
             "rate": self.rate,
             "order": [list(pair) for pair in self.order],
+            "counts": {str(relation): list(counts) for relation, counts in self.counts.items()},
         }
 
     @staticmethod
@@ -119,6 +124,7 @@ class ArrangementState:
             {RelationId(int(relation)): rows * counted for relation, rows in data["estimates"].items()},
             data["rate"],
             tuple((RelationId(before), RelationId(after)) for before, after in data["order"]),
+            {RelationId(int(relation)): tuple(counts) for relation, counts in data.get("counts", {}).items()},
         )
 
 
@@ -152,12 +158,12 @@ class ArrangementBackfill:
         self._lock = threading.Lock()
         self._paused = False
         self._started = False
-        self._told = False  # a new rate that is not stored yet
+        self._warm = False
         self._shown: Progress | None = None
         self._finishing = False
-        if not state.estimates:
-            known = {each: runtime.versions.at(each, since).rows_estimate for each in view.inputs}
-            self._state = replace(state, estimates=known)
+        if missing := view.inputs - state.estimates.keys():
+            known = {each: runtime.versions.at(each, since).rows_estimate for each in missing}
+            self._state = replace(state, estimates={**state.estimates, **known})
         self._driven = _driven(view, self._state)
         inputs = {each: InputProgress.restored(each, self._counts(each), stored) for each in self._driven}
         self._ledger = Ledger(since, Reached(state.begun, inputs))
@@ -174,7 +180,7 @@ class ArrangementBackfill:
 
     def wants(self, barrier: Barrier) -> bool:
         now = self._ledger.newest
-        return self._told or (not now.finished and (not now.begun or self._may_read()))
+        return not now.finished and (not now.begun or self._may_read())
 
     def run(self, barrier: Barrier, inputs: Mapping[RelationId, AnyChanges], requests: Sequence[Request]) -> Outcome:
         if requests:
@@ -187,9 +193,12 @@ class ArrangementBackfill:
         mine = self._maintain(old, new, rows, changes, barrier, failures)
         self._ledger.enter(barrier.previous, barrier.epoch, new)
         with self._lock:
-            state, self._told = replace(self._state, begun=True), False
+            state = replace(self._state, begun=True)
         if rows is not None:
             self._limiter.spend(rows.rows)
+            if not self._warm:  # the first step of a process warms Spark up, and is not caught up with
+                self._limiter.begin()
+                self._warm = True
             seconds = self._clock.monotonic() - started
             self._sizer.took(rows.rows, seconds)
             self._runtime.metrics.backfill_rows.add(rows.rows, relation=self.name)
@@ -214,14 +223,20 @@ class ArrangementBackfill:
 
     def start(self) -> None:
         """It has a place: from the next barrier on it reads."""
+        self._limiter.begin()
         self._started = True
 
     def set_rate_limit(self, rate: int | None) -> None:
-        """Durable with the next barrier, which it asks for."""
+        """Durable with the next barrier at which it runs, or with a checkpoint that has `stored_at`."""
         with self._lock:
             self._state = replace(self._state, rate=rate)
-            self._told = True
         self._limiter.set(rate)
+
+    def stored_at(self, previous: Epoch) -> dict[str, Any]:
+        """What a checkpoint after an epoch stores of it, the progress by vnode aside."""
+        begun = self._ledger.at(previous).begun
+        with self._lock:
+            return replace(self._state, begun=begun).to_json()
 
     @property
     def kind(self) -> BackfillKind:
@@ -239,11 +254,13 @@ class ArrangementBackfill:
         self.job, self.name = replace(self.job, name=name), name
 
     def set_paused(self, paused: bool) -> None:
+        if self._paused and not paused:
+            self._limiter.begin()
         self._paused = paused
 
     @property
     def progress(self) -> Progress:
-        now = self._ledger.newest
+        now = self._ledger.durable
         waits = PAUSED if self._paused else None
         if waits is None and self._limiter.rate == 0:
             waits = "paused by a backfill_rate_limit of 0"
@@ -255,7 +272,7 @@ class ArrangementBackfill:
 
     @property
     def inputs_read(self) -> Mapping[RelationId, tuple[int, int]]:
-        return {relation: self._told_of(each) for relation, each in self._ledger.newest.inputs.items()}
+        return {relation: self._told_of(each) for relation, each in self._ledger.durable.inputs.items()}
 
     def _told_of(self, read: InputProgress) -> tuple[int, int]:
         """How many of an input's rows were read: as large a share of those it had at first as of its vnodes."""
@@ -385,8 +402,9 @@ class ArrangementBackfill:
         return self._started and not self._paused and self._limiter.delay() == 0
 
     def _counts(self, relation: RelationId) -> tuple[int, ...]:
-        """Rows by vnode. Rounded up: a table of few rows may grow before they are read, and is read in slices too."""
-        return (-(-self._state.estimates[relation] // VNODES),) * VNODES
+        """Rows by vnode. Where they were not counted, rounded up: a table of few rows may grow before they are read."""
+        known = self._state.counts.get(relation)
+        return (-(-self._state.estimates[relation] // VNODES),) * VNODES if known is None else known
 
     def _finished(self, answer: Future[Any]) -> None:
         if self.done.done():

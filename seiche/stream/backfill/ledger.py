@@ -42,6 +42,12 @@ class Ledger:
         with self._lock:
             return self._entries[max(self._entries)]
 
+    @property
+    def durable(self) -> Reached:
+        """What a kill would leave."""
+        with self._lock:
+            return self._entries[min(self._entries)]
+
     def at(self, epoch: Epoch) -> Reached:
         """What was reached by the end of an epoch."""
         with self._lock:

@@ -113,6 +113,12 @@ def _literal(text: str, type_: SqlType) -> str:
     return f"'{escaped}'" if type_.kind is Kind.VARCHAR else f"cast('{escaped}' as {type_.spark})"
 
 
+def count_by_vnode(rows: DataFrame) -> tuple[int, ...]:
+    """How many rows of a relation each vnode has."""
+    found = {row[0]: row[1] for row in rows.groupBy(f"`{VNODE}`").count().collect()}
+    return tuple(found.get(vnode, 0) for vnode in range(VNODES))
+
+
 @dataclass(frozen=True, slots=True)
 class SliceRows:
     """The rows of a slice: on the driver when they are few, else a frame. Stored columns and `_vnode`."""

@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame
 from seiche.catalog.checkpoint import Checkpoint, Event, VnodeProgress
 from seiche.epoch.barrier import BarrierKind
 from seiche.errors import CommitOutcomeUnknown, QueryCanceled, SeicheError
-from seiche.model import VNODE, VNODES, Epoch, RelationId, physical_ms
+from seiche.model import Epoch, RelationId, physical_ms
 from seiche.plan.algebra import is_empty_over_nothing
 from seiche.plan.fragments import Fragment
 from seiche.sql.failures import translate_spark_error
@@ -44,6 +44,7 @@ from seiche.stream.backfill.slices import (
     Seen,
     SliceRows,
     WholeReads,
+    count_by_vnode,
     read_next,
     read_until,
 )
@@ -441,9 +442,7 @@ class SnapshotBackfill:
         self._wait_while_paused()
         version = self._runtime.versions.at(relation, self.state.pinned)
         with self._around.trash.reading():
-            found = self._runtime.reader.exact(version).groupBy(f"`{VNODE}`").count().collect()
-        by_vnode = {row[0]: row[1] for row in found}
-        return tuple(by_vnode.get(vnode, 0) for vnode in range(VNODES))
+            return count_by_vnode(self._runtime.reader.exact(version))
 
     # --- the log -------------------------------------------------------------------------------------
 
@@ -565,10 +564,14 @@ class SnapshotBackfill:
 
     def _wait_while_paused(self) -> None:
         self._stop_if_cancelled()
+        waited = False
         while self._paused:
             self._nudge.clear()
             self._nudge.wait(LOOK_AGAIN_SECONDS)
             self._stop_if_cancelled()
+            waited = True
+        if waited:
+            self._limiter.begin()
 
     def _stop_if_cancelled(self) -> None:
         if self._cancelled.is_set():

@@ -21,7 +21,8 @@ def test_a_snapshot_backfill_finds_its_place_limit_and_order_again(as_of: Epoch 
 
 
 def test_a_backfill_inside_the_graph_finds_its_limit_and_order_again() -> None:
-    state = ArrangementState(BackfillKind.NO_SHUFFLE, True, {SHIPS: 3}, 0, ((BERTHS, SHIPS),))
+    counted = {SHIPS: (1, 2, *(0,) * (VNODES - 2))}
+    state = ArrangementState(BackfillKind.NO_SHUFFLE, True, {SHIPS: 3}, 0, ((BERTHS, SHIPS),), counted)
     assert ArrangementState.from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
