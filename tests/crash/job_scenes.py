@@ -21,6 +21,8 @@ VIEWS = {
     "named": "SELECT a.id, b.name FROM arrivals a JOIN berths b ON a.berth = b.id",
     "heavy": "SELECT id, containers FROM doubled WHERE containers > 100",
 }
+GROWING = {"inside": "SELECT id, berth FROM arrivals WHERE berth < 4"}
+ALL = VIEWS | GROWING
 REFRESHED = "SELECT id, berth FROM arrivals"
 
 
@@ -34,6 +36,9 @@ def begin(folder: Path) -> None:
         database.execute("CREATE MATERIALIZED VIEW doubled AS SELECT id, containers * 2 AS containers FROM arrivals")
         database.execute(f"SET background_ddl = true; SET backfill_rate_limit = {ROWS_PER_SECOND}")
         for name, query in VIEWS.items():
+            database.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        database.execute("SET streaming_use_snapshot_backfill = false")
+        for name, query in GROWING.items():
             database.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
         tell(database)
 
@@ -49,10 +54,10 @@ def finish(folder: Path) -> None:
     with seiche.connect(folder, **SETTINGS) as database:
         database.execute("INSERT INTO arrivals SELECT i, i % 5, i FROM generate_series(2001, 2100) AS g(i)")
         database.execute("DELETE FROM arrivals WHERE id % 9 = 0")
-        for name in VIEWS:
+        for name in ALL:
             database.execute(f"ALTER MATERIALIZED VIEW {name} SET BACKFILL_RATE_LIMIT = DEFAULT")
         database.execute("WAIT")
-        for name, query in VIEWS.items():
+        for name, query in ALL.items():
             assert Counter(rows(database, f"SELECT * FROM {name}")) == Counter(rows(database, query)), name
         check_files(database)
         check_pools(database)
@@ -69,7 +74,7 @@ def tell(database: seiche.Engine) -> None:
     """Prints `at <seconds> <percent> …`, a percentage for each view, until it is killed."""
     while True:
         found = [percent_of(str(row[2])) for row in rows(database, "SHOW JOBS")]
-        if len(found) == len(VIEWS) and None not in found:
+        if len(found) == len(ALL) and None not in found:
             print("at", time.monotonic(), *found, flush=True)
         time.sleep(0.1)
 
