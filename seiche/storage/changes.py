@@ -63,6 +63,15 @@ def vnode_sql(key: tuple[str, ...], *, prefix: str = "") -> str:
     return f"cast(pmod(xxhash64({columns}), 256) as smallint)"
 
 
+def number_sql(number: int) -> str:
+    """A number that differs from epoch to epoch, as an expression that Spark holds as data.
+
+    As a literal it would be part of the code that Spark generates, which would be compiled anew in every epoch, and run
+    slowly until Java has compiled it, too. The expression is one that Spark's optimizer does not move a filter across.
+    """
+    return f"array({number}L)[spark_partition_id() * 0]"
+
+
 def same_key_sql(schema: RelationSchema, left: str, right: str) -> str:
     """The condition that rows under two aliases have one key. NULL in a key is equal to NULL."""
     pairs = [(name, "<=>" if schema.column(name).nullable else "=") for name in schema.key]

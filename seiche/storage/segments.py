@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from seiche.errors import DiskFull, StorageUnavailable
 from seiche.model import EPOCH, OP, VNODE, Column, DataFile, Epoch, RelationId, RelationSchema, Segment
-from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, arrow_schema
+from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, arrow_schema, number_sql
 from seiche.storage.evolution import constant, from_files, in_files, to_files
 from seiche.storage.files import DataFolder, new_segment_path, segment_folder
 
@@ -97,9 +97,8 @@ class SegmentWriter:
         self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch, *, fresh: bool = False
     ) -> list[Segment]:
         """Lets the executors write; `frame` has the stored columns, `_vnode` and `_op`."""
-        return self.write_frame_stamped(
-            relation, schema, frame.withColumn(EPOCH, F.lit(epoch).cast("bigint")), epoch, epoch, fresh=fresh
-        )
+        stamped = frame.withColumn(EPOCH, F.expr(number_sql(epoch)))
+        return self.write_frame_stamped(relation, schema, stamped, epoch, epoch, fresh=fresh)
 
     def write_frame_stamped(
         self,

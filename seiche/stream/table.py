@@ -26,7 +26,7 @@ from seiche.query import relation_of, render, typed
 from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
 from seiche.storage.bounds import KeyBounds
-from seiche.storage.changes import Changes, arrow_schema, consolidate, same_key_sql, vnode_sql
+from seiche.storage.changes import Changes, arrow_schema, consolidate, number_sql, same_key_sql, vnode_sql
 from seiche.storage.versions import RelationVersion
 from seiche.stream.conflict import Conflict, in_turn, not_outdated
 from seiche.stream.predicates import lookup_condition
@@ -399,7 +399,7 @@ class TableJob:
         if self.has_row_ids:
             tasks = max(checked.rdd.getNumPartitions(), 1)
             first = self.row_ids.take(self.relation, tasks * TASK_RANGE)
-            numbered = checked.selectExpr("*", f"monotonically_increasing_id() + {first} AS `{ROW_ID}`")
+            numbered = checked.selectExpr("*", f"monotonically_increasing_id() + {number_sql(first)} AS `{ROW_ID}`")
             changes = self.runtime.emit_rows(self.relation, self.schema, numbered, epoch)
             return (changes.rows if changes else 0), changes
         return self._upsert_frame(version, checked, epoch)
