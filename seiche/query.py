@@ -30,6 +30,8 @@ _numbers = itertools.count(1)
 _ONE_BATCH = 1 << 40  # bytes
 _LOCAL = "LocalRelation"
 _DATA = 1  # where its rows stand among its fields
+_COMPRESSED = 4  # how much larger rows are in memory than in files, about
+_ROW_OVERHEAD = 8  # bytes that Spark adds to a row when it estimates sizes
 _AROUND_ORDER = ("Project", "GlobalLimit", "LocalLimit", "Offset")
 
 
@@ -164,6 +166,23 @@ def is_too_large(error: Exception) -> bool:
 def estimated_bytes(frame: DataFrame) -> int:
     """Spark's own estimate of an answer's size; a wrong one only costs time."""
     return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
+def estimated_rows(frame: DataFrame) -> int | None:
+    """How many rows a frame has that maps those of files, or of a range of numbers, one by one; None for any other.
+
+    Of files only the size is known, which says how many rows there are about.
+    """
+    whole = frame._jdf.queryExecution().optimizedPlan()
+    leaf = whole
+    while leaf.nodeName() == "Project":
+        leaf = leaf.child()
+    if leaf.nodeName() == "Range":
+        return int(str(leaf.numElements()))
+    if leaf.nodeName() != "LogicalRelation":
+        return None
+    width = int(whole.schema().defaultSize()) + _ROW_OVERHEAD
+    return int(str(whole.stats().sizeInBytes())) * _COMPRESSED // width
 
 
 def is_local(frame: DataFrame) -> bool:

@@ -26,7 +26,7 @@ from seiche.errors import (
     nearest,
 )
 from seiche.model import OP, Column, JobId, RelationId, RelationSchema
-from seiche.query import adopt, estimated_bytes, open_scope, render, select, typed
+from seiche.query import adopt, estimated_bytes, estimated_rows, open_scope, render, select, typed
 from seiche.session.database import Database
 from seiche.session.fitted import OneRelation, collected
 from seiche.session.names import CatalogNames, refuse_of_others, refuse_unfinished
@@ -136,7 +136,8 @@ class Dml:
     ) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
         """Inserts a frame that has exactly the table's visible columns."""
         shape = _shape(table)
-        rows = None if self._is_large(frame) else self._collected(table, frame)
+        optional = returning is None and self._transaction is None
+        rows = None if self._is_large(frame, may_stay=optional) else self._collected(table, frame)
         if rows is None:
             if returning is not None:
                 raise FeatureNotSupported("RETURNING of an insert this large is not supported yet")
@@ -309,8 +310,14 @@ class Dml:
         frame = select(bound, runtime.versions, runtime.reader, runtime.spark, runtime.versions.committed_epoch)
         return _renamed(frame, bound)
 
-    def _is_large(self, frame: DataFrame) -> bool:
-        return estimated_bytes(frame) > self._database.runtime.limits.inline_bytes_max // 4
+    def _is_large(self, frame: DataFrame, *, may_stay: bool) -> bool:
+        """Whether rows are expected to be more than the driver may hold. Where they `may_stay` with the executors
+        whatever their number is, a coarse estimate will do: rows that turn out to be too many are computed twice."""
+        limits = self._database.runtime.limits
+        rows = estimated_rows(frame) if may_stay else None
+        if rows is not None and rows > limits.inline_rows_max:
+            return True
+        return estimated_bytes(frame) > limits.inline_bytes_max // 4
 
     def _collected(self, table: CatalogObject, frame: DataFrame) -> pa.Table | None:
         """The rows on the driver, with `_vnode` where the table's key is its own columns."""
