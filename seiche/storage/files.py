@@ -194,6 +194,11 @@ def new_base_folder(relation: RelationId, epoch: Epoch) -> str:
     return f"{relation_folder(relation)}/base/{_new_name(epoch)}"
 
 
+def is_part(path: str) -> bool:
+    """Whether executors wrote a file, and not the driver."""
+    return path.rpartition("/")[2].startswith("part-")
+
+
 def written_by_another_process(path: str) -> bool:
     """Whether a segment or a file of a base was named by a process other than this one."""
     parts = path.split("/")

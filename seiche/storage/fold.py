@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from seiche.model import VNODE, VNODES, Base, DataFile
 from seiche.storage.base import IcebergBases
 from seiche.storage.evolution import named_as_in_files
-from seiche.storage.files import DataFolder, new_base_folder
+from seiche.storage.files import DataFolder, is_part, new_base_folder
 from seiche.storage.relation import RelationReader
 from seiche.storage.row_groups import ROW_GROUP_BYTES
 from seiche.storage.segments import whole_or_nothing, write_parquet
@@ -29,6 +29,9 @@ ROWS_PER_SLICE = 1_000_000
 
 # How many files a base may have, beside one for each slice, before a fold makes them fewer.
 FILES_SPARE = 16
+
+# How Parquet calls values that are written one after the other.
+PLAIN = "PLAIN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,14 @@ def _written(version: RelationVersion, reader: RelationReader, folder: DataFolde
         slices *= 2
     width = VNODES // slices
     target = new_base_folder(version.relation, version.epoch)
-    sliced = reader.exact(version).repartitionById(slices, F.expr(f"cast(`{VNODE}` div {width} as int)"))
+    rows = reader.exact(version)
+    slice_of = F.expr(f"cast(`{VNODE}` div {width} as int)")
+    sliced = rows.repartitionById(slices, slice_of) if slices > 1 else rows.coalesce(1)
     sliced = sliced.sortWithinPartitions(*(f"`{name}`" for name in version.schema.key))
     files = []
     with whole_or_nothing(folder, target):
-        rows = named_as_in_files(sliced, version.schema, (VNODE,))
-        write_parquet(rows, folder.location(target), **{"parquet.block.size": ROW_GROUP_BYTES})
+        options = {"parquet.block.size": ROW_GROUP_BYTES, **_without_dictionaries(version, folder)}
+        write_parquet(named_as_in_files(sliced, version.schema, (VNODE,)), folder.location(target), **options)
         for path in folder.parts(target):
             count, size = folder.footer(path)
             if count == 0:
@@ -82,3 +87,18 @@ def _written(version: RelationVersion, reader: RelationReader, folder: DataFolde
             number = int(path.rpartition("/")[2].split("-")[1])
             files.append(DataFile(path, count, size, number * width, (number + 1) * width - 1))
     return files
+
+
+def _without_dictionaries(version: RelationVersion, folder: DataFolder) -> dict[str, str]:
+    """Tells Parquet's writer not to begin dictionaries for columns where it has given one up before.
+
+    It begins one in every row group, and gives it up when a page is full. A small row group has one page, so that all
+    values would be put into dictionaries for nothing. What the writer did the largest file that executors wrote tells.
+    """
+    written = [*version.base.files, *(each for each in version.segments if is_part(each.path))]
+    if not written:
+        return {}
+    metadata = folder.metadata(max(written, key=lambda each: each.rows).path)
+    first = metadata.row_group(0)
+    columns = [first.column(number) for number in range(first.num_columns)]
+    return {f"parquet.enable.dictionary#{each.path_in_schema}": "false" for each in columns if PLAIN in each.encodings}

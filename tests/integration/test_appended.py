@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow.parquet as pq
 import pytest
 
 import seiche
+from seiche.model import RelationId
 from tests.integration.conftest import Open
 
 pytestmark = [pytest.mark.spark]
@@ -21,6 +23,19 @@ VIEWS = {
     "pairs": "SELECT a.ship, b.berth FROM arrivals a JOIN arrivals b ON a.ship = b.ship",
     "on_top": "SELECT doubled FROM mapped WHERE next < 4",
     "summed": "SELECT ship, count(*) AS n, sum(doubled) AS t FROM mapped GROUP BY ship",
+    "heaviest": (
+        "SELECT ship, tons, n FROM (SELECT ship, tons, row_number() OVER (PARTITION BY ship ORDER BY tons DESC) AS n"
+        " FROM arrivals) AS x WHERE n <= 2"
+    ),
+    "lightest": (
+        "SELECT ship, berth, tons * 2 AS twice, tons FROM (SELECT *,"
+        " rank() OVER (PARTITION BY ship ORDER BY tons, berth) AS n FROM arrivals) AS x WHERE n = 1"
+    ),
+    "of_name": (
+        "SELECT name, tons FROM (SELECT s.name, a.tons,"
+        " dense_rank() OVER (PARTITION BY s.name ORDER BY a.tons DESC) AS n"
+        " FROM arrivals a JOIN ships s ON a.ship = s.id) AS x WHERE n < 3"
+    ),
 }
 
 
@@ -56,6 +71,8 @@ def test_views_over_tables_that_grow_by_many_rows_at_a_time_equal_their_queries(
     db = open_database(**settings)
     db.execute("INSERT INTO ships SELECT i, 'again ' || i FROM generate_series(5, 9) AS g(i)")
     same(db)
+    db.execute("INSERT INTO arrivals SELECT nullif(i % 7, 0), i % 5, 60 - i FROM generate_series(1, 30) AS g(i)")
+    same(db)
     db.database.maintenance.settle()
     same(db)
     told = db.sql("SELECT info FROM rw_catalog.rw_event_logs WHERE event_type = 'EXPRESSION_FAILED'").rows or []
@@ -77,3 +94,47 @@ def test_many_rows_of_a_view_that_only_grows_are_written_bare(open_database: Ope
 def _bare(db: seiche.Engine, name: str) -> set[bool]:
     found = db.database.catalog.find((name,)).id
     return {segment.bare for segment in db.database.runtime.versions.segments(found)}  # type: ignore[arg-type]
+
+
+def test_epochs_of_many_rows_run_code_that_was_compiled_for_the_ones_before(open_database: Open) -> None:
+    db = open_database(inline_rows_max=10, fold_min_rows=1_000_000)
+    db.execute("CREATE TABLE calls (ship bigint) APPEND ONLY")
+    db.execute("CREATE MATERIALIZED VIEW twice AS SELECT ship, ship * 2 AS double FROM calls")
+    db.execute("CREATE MATERIALIZED VIEW counted AS SELECT ship, count(*) AS n FROM calls GROUP BY ship")
+    rows = db.spark.range(100).selectExpr("id % 20 AS ship")
+    java = db.spark._jvm
+    assert java is not None
+    compiled = []
+    for _ in range(6):
+        db.insert("calls", rows)
+        compiled.append(java.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount())
+    assert compiled[-1] == compiled[-2]
+    assert db.sql("SELECT sum(n), count(DISTINCT n) FROM counted").rows == [(600, 1)]
+
+
+def test_many_rows_of_a_frame_are_computed_once(open_database: Open) -> None:
+    db = open_database(inline_rows_max=100)
+    db.execute("CREATE TABLE calls (ship bigint) APPEND ONLY")
+    db.spark.range(1000).selectExpr("id AS ship").write.parquet(f"{db.config.data_dir}/given")
+    store = db.spark.sparkContext._jsc.sc().statusStore()
+    for frame in (db.spark.range(1000).selectExpr("id AS ship"), db.spark.read.parquet(f"{db.config.data_dir}/given")):
+        before = store.jobsList(None).size()
+        assert db.insert("calls", frame) == 1000
+        assert store.jobsList(None).size() == before + 1
+    assert db.sql("SELECT count(*) FROM calls").rows == [(2000,)]
+
+
+def test_a_fold_begins_no_dictionary_for_values_that_hardly_repeat(open_database: Open) -> None:
+    db = open_database(inline_rows_max=1000, fold_min_rows=10_000_000)
+    db.execute("CREATE TABLE calls (ship varchar, note varchar) APPEND ONLY")
+    db.insert("calls", db.spark.range(100_000).selectExpr("concat('ship ', id % 5) AS ship", "md5(string(id)) AS note"))
+    relation = RelationId(db.database.catalog.find(("calls",)).id)
+    assert db.database.maintenance.fold_now(relation)
+    (file,) = db.database.runtime.versions.committed(relation).base.files
+    group = pq.ParquetFile(f"{db.config.data_dir}/{file.path}").metadata.row_group(0)
+    columns = {each.path_in_schema: each for each in (group.column(number) for number in range(group.num_columns))}
+    assert columns["ship"].has_dictionary_page
+    assert not columns["note"].has_dictionary_page
+    assert db.sql("SELECT count(*), count(DISTINCT note), count(DISTINCT ship) FROM calls").rows == [
+        (100_000, 100_000, 5)
+    ]
