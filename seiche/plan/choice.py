@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from seiche.model import RelationId
+from seiche.plan import first_rows
 from seiche.plan.algebra import (
     Aggregate,
     ChangeLog,
@@ -158,8 +159,9 @@ def _estimate(plan: Plan, technique: Technique, counts: Counts, costs: Costs) ->
     if isinstance(plan, Aggregate):
         return fixed + _us(work) + _groups(plan, technique, rows, counts, costs)
     if isinstance(plan, Keyed):
-        wanted = min(counts.inputs, rows * costs.rows_per_key)
-        read = (counts.inputs + counts.stored) * costs.scan_us
+        grows = first_rows.stored_columns(plan) is not None  # then the history of a partition is not read
+        wanted = min(counts.stored + rows if grows else counts.inputs, rows * costs.rows_per_key)
+        read = (counts.stored + (rows if grows else counts.inputs)) * costs.scan_us
         return fixed + _us(work + read + wanted * (costs.work_us + 2 * costs.write_us))
     return fixed + _us(work + rows * costs.write_us)
 

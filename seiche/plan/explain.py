@@ -39,6 +39,7 @@ from seiche.plan.algebra import (
     rewrite_columns,
 )
 from seiche.plan.choice import techniques
+from seiche.plan.first_rows import stored_columns
 from seiche.plan.fragments import Fragment
 from seiche.plan.grouping import summed
 from seiche.plan.keyed import meaning
@@ -321,7 +322,8 @@ class _Reader:
             if not field.hidden
         ]
         details.append(f"output: {', '.join(n if n == value else f'{n} = {value}' for n, value in outputs)}")
-        details.append("state: its own rows, looked up by the key" if plan.partition else "state: its own rows")
+        unread = "; earlier rows of the input are not read" if stored_columns(plan) is not None else ""
+        details.append(f"state: its own rows{', looked up by the key' if plan.partition else ''}{unread}")
         key = tuple(name if name in own and not name.startswith("_") else _sql(meanings[name]) for name in plan.key)
         children = tuple(each.node for each in inputs)
         return _Shown(Node(plan.title, technique, key, tuple(details), children), "rows", own, meanings)

@@ -151,7 +151,7 @@ def _inside(inner: Keyed, conjuncts: Sequence[exp.Expr], items: Sequence[Item], 
     query = body.select().from_(inner.body.subquery("l0"), copy=False)
     if conjuncts:
         query = query.where(*(exp.paren(each) for each in conjuncts), copy=False)
-    shown = [*inner.shown, *(("where", _unfolded(inner.body, each)) for each in conjuncts)]
+    shown = [*inner.shown, *(("where", unfolded(inner.body, each)) for each in conjuncts)]
     own_key = tuple(renamed[name] for name in key)
     return replace(inner, body=query, columns=body.columns, partition=partition, key=own_key, shown=tuple(shown))
 
@@ -161,10 +161,10 @@ def meaning(body: exp.Query, name: str) -> exp.Expr:
     assert isinstance(body, exp.Select)
     found = next(each.unalias() for each in body.expressions if each.alias_or_name == name)
     below = body.args["from_"].this
-    return _unfolded(below.this, found) if isinstance(below, exp.Subquery) else found.copy()
+    return unfolded(below.this, found) if isinstance(below, exp.Subquery) else found.copy()
 
 
-def _unfolded(body: exp.Query, expr: exp.Expr) -> exp.Expr:
+def unfolded(body: exp.Query, expr: exp.Expr) -> exp.Expr:
     """An expression over the columns of a query as one over the inputs of that query."""
 
     def place(column: exp.Column) -> exp.Expr:

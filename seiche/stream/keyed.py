@@ -1,7 +1,8 @@
 """Keyed: what changed for some values of a key is evaluated anew for those values.
 
     1. keys       the values of the key that the inputs' changes mention; few of them come to the driver, or are there
-    2. new rows   the node's query over the inputs at the new epoch, restricted to those values
+    2. new rows   the node's query over the inputs at the new epoch, restricted to those values; or over what is stored
+                  and what came, where that tells enough, see `seiche.plan.first_rows`
     3. old rows   those that the node's own relation stores for those values
 
 The difference of 2 and 3 is what changed, in one Spark action; or in none, where few rows can be looked up and joined
@@ -13,7 +14,7 @@ Without a key every row is affected, and nothing is restricted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -23,6 +24,7 @@ from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from seiche.model import OP, VNODE
+from seiche.plan import first_rows
 from seiche.plan.algebra import (
     Item,
     Keyed,
@@ -239,7 +241,9 @@ def _emit(
 ) -> Changes | None:
     plan = fragment.plan
     assert isinstance(plan, Keyed)
-    near = _all_put_together(plan, wanted, reads) if small else [None] * len(_driving(plan))
+    columns = first_rows.stored_columns(plan) if wanted is not None else None
+    looks_up = small and columns is None
+    near = _all_put_together(plan, wanted, reads) if looks_up else [None] * len(_driving(plan))
     held = _held(fragment, plan, wanted, reads) if small else None
     changed = _near_changes(fragment, plan, near, held, runtime)
     if changed is not None:
@@ -248,6 +252,9 @@ def _emit(
     for (source, keys), looked_up in zip(_driving(plan), near, strict=True):
         if looked_up is not None:
             inputs.append(restricted_rows_sql(_select(source), looked_up, reads))
+        elif wanted is not None and columns is not None:
+            stored = _alive(fragment, plan, wanted, held, reads, broadcast=small)
+            inputs.append(_stored_and_new(source, columns, stored, reads, broadcast=small))
         elif wanted is not None:
             inputs.append(_restricted(source, keys, wanted, reads, broadcast=small))
         else:
@@ -389,6 +396,35 @@ def _stored(
     return (
         f"{leaving.replace('SELECT ', f'SELECT {hint}', 1)} FROM {stored} s LEFT SEMI JOIN {wanted.view()} w ON {same}"
     )
+
+
+def _stored_and_new(
+    source: Plan, columns: Mapping[str, str], stored: str, reads: EpochReads, *, broadcast: bool
+) -> str:
+    """The rows of an input among which the first of each partition are: those that are stored, and those that came.
+
+    `columns` names the stored column that holds a field of the input. The query asks nothing of the other fields.
+    """
+    held = []
+    for each in source.fields:
+        value = f"`{columns[each.name]}`" if each.name in columns else f"cast(null as {each.type.spark})"
+        held.append(f"{value} AS `{each.name}`")
+    shown = ", ".join(f"`{each.name}`" for each in source.fields)
+    new = changes_sql(source, reads, broadcast=broadcast)
+    assert new is not None  # they mention the values that are wanted
+    before = f"SELECT {', '.join(held)}, cast(1 as tinyint) AS `{OP}` FROM ({stored})"
+    return f"{before} UNION ALL SELECT {shown}, `{OP}` FROM ({new})"
+
+
+def _alive(
+    fragment: Fragment, plan: Keyed, wanted: _Wanted, held: pa.Table | None, reads: EpochReads, *, broadcast: bool
+) -> str:
+    """The query for what the relation holds for the wanted values."""
+    names = ", ".join(f"`{name}`" for name in fragment.schema.names)
+    leaving = _stored(fragment, plan, wanted, held, reads, broadcast=broadcast)
+    if held is not None:
+        return f"SELECT {names} FROM ({leaving})"
+    return f"SELECT {names} FROM ({leaving}) GROUP BY {names} HAVING sum(`{OP}`) < 0"
 
 
 def _restricted(source: Plan, keys: Sequence[str], wanted: _Wanted, reads: EpochReads, *, broadcast: bool) -> str:

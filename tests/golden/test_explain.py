@@ -35,6 +35,8 @@ VIEWS = {
     "all_ships": "SELECT s.name, a.at FROM ships s LEFT JOIN arrivals a ON a.ship = s.id",
     "largest_of_flag": """SELECT flag, name FROM (SELECT flag, name, row_number() OVER (PARTITION BY flag ORDER BY tons
         DESC) AS place FROM ships) x WHERE place <= 3""",
+    "highest_tides": """SELECT high, at, height FROM (SELECT *, row_number() OVER (PARTITION BY high ORDER BY height
+        DESC, at) AS place FROM tides) x WHERE place <= 3""",
     "absent_ships": "SELECT name FROM ships s WHERE NOT EXISTS (SELECT 1 FROM arrivals a WHERE a.ship = s.id)",
     "above_mean": "SELECT name FROM ships WHERE tons > (SELECT avg(tons) FROM ships)",
     "crews": "SELECT flag, string_agg(name, ', ' ORDER BY name) AS names FROM ships GROUP BY flag",
