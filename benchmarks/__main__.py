@@ -29,7 +29,7 @@ def main() -> int:
         "e": lambda: engine_bench.memory(options.scale),
         "f": lambda: tpch_bench.tpch(min(options.times, 5), options.scale, options.queries, options.folder),
         "g": lambda: growth_bench.growth(min(options.times, 5), options.scale, options.queries, options.folder),
-        "h": lambda: nexmark_bench.nexmark(min(options.times, 3), options.scale, options.queries),
+        "h": lambda: nexmark_bench.nexmark(min(options.times, 10), options.scale, options.queries),
         "i": lambda: jobs_bench.creation(options.scale),
         "j": lambda: jobs_bench.beside(options.times, options.scale),
         "o": lambda: others_bench.others(options.times, options.scale, options.pathway),
