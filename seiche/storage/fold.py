@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import functions as F
 
-from seiche.model import VNODE, VNODES, Base, DataFile
+from seiche.model import VNODE, VNODES, Base, DataFile, Segment
 from seiche.storage.base import IcebergBases
 from seiche.storage.evolution import named_as_in_files
 from seiche.storage.files import DataFolder, is_part, new_base_folder
@@ -95,7 +95,10 @@ def _without_dictionaries(version: RelationVersion, folder: DataFolder) -> dict[
     It begins one in every row group, and gives it up when a page is full. A small row group has one page, so that all
     values would be put into dictionaries for nothing. What the writer did the largest file that executors wrote tells.
     """
-    written = [*version.base.files, *(each for each in version.segments if is_part(each.path))]
+    written: list[DataFile | Segment] = [
+        *version.base.files,
+        *(each for each in version.segments if is_part(each.path)),
+    ]
     if not written:
         return {}
     metadata = folder.metadata(max(written, key=lambda each: each.rows).path)
