@@ -95,11 +95,10 @@ def _refuse_references(condition: exp.Expr | None, apart: frozenset[str], scope:
 
 def _join(binding: Binding, join: exp.Join, scope: Scope, tables_: Mapping[str, CommonTable]) -> list[exp.Join]:
     left = list(scope.entries)
-    table, nested = _table(binding, join.this, scope, tables_)
-    if nested:
-        raise FeatureNotSupported(
-            "a join in parentheses is not supported", hint="Write it as a subquery, or without parentheses."
-        )
+    if _holds_joins(join.this):
+        table = _joined(binding, join.this, scope, tables_)
+    else:
+        table, _ = _table(binding, join.this, scope, tables_)
     right = scope.entries[len(left) :]
     side = (join.side or "").upper()
     kind = (join.kind or "").upper()
@@ -133,6 +132,42 @@ def _join(binding: Binding, join: exp.Join, scope: Scope, tables_: Mapping[str, 
         else:
             made.set("kind", "INNER")
     return [made]
+
+
+def _holds_joins(node: exp.Expr) -> bool:
+    """Whether an item of FROM is a join itself, as it is in parentheses."""
+    if node.args.get("joins"):
+        return True
+    return isinstance(node, exp.Subquery) and not node.args.get("alias") and _holds_joins(node.this)
+
+
+def _joined(binding: Binding, node: exp.Expr, scope: Scope, tables_: Mapping[str, CommonTable]) -> exp.Expr:
+    """A join that is joined as a whole, as a derived table. What is joined in it keeps its names around it."""
+    inner = Scope(scope.bind_subquery, scope.parent)
+    first, joins = _table(binding, node, inner, tables_)
+    ref, taken = binding.ref("joined"), set[str]()
+    shown: list[exp.Expr] = []
+    outside: dict[exp.Expr, exp.Expr] = {}
+
+    def seen(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+        found = []
+        for entry in entries:
+            if is_commit_time(entry):
+                continue
+            if entry.node not in outside:
+                alias = unique(entry.name, taken)
+                shown.append(aliased(entry.node.copy(), alias))
+                outside[entry.node] = typed(exp.column(alias, table=ref, quoted=True), type_of(entry.node))
+            found.append(Entry(entry.name, outside[entry.node].copy(), entry.hidden))
+        return tuple(found)
+
+    before = len(scope.entries)
+    for each in inner.variables:
+        scope.add(RangeVariable(each.name, ref, seen(each.entries), each.schema, each.scalar))
+    scope.entries[before:] = seen(inner.entries)  # columns of USING are one
+    select = exp.Select(expressions=shown).from_(first, copy=False)
+    select.set("joins", joins)
+    return derived_table(select, ref)
 
 
 def _using(
