@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, SyntaxError_, UndefinedColumn, UndefinedObject, WrongObjectType, nearest
 from seiche.sql import choices, operators
+from seiche.sql.aggregates import AggregateCall, aggregate
 from seiche.sql.binder import QUERY, Binder, Clause
 from seiche.sql.calls import row_parts
 from seiche.sql.casts import convert
@@ -17,19 +18,7 @@ from seiche.types import JSONB, Kind, array_of, struct_of
 
 def array(binder: Binder, node: exp.Array) -> exp.Expr:
     if len(node.expressions) == 1 and isinstance(node.expressions[0], QUERY):
-        bound, columns = binder.surroundings.subquery(node.expressions[0])
-        name, type_ = columns[0]
-        value = exp.column(name, table="listed", quoted=True)
-        source = exp.Subquery(this=bound, alias=exp.TableAlias(this=exp.to_identifier("listed", quoted=True)))
-        wrapped = exp.Anonymous(
-            this="array_agg", expressions=[exp.Anonymous(this="named_struct", expressions=[text("v"), value])]
-        )
-        item = exp.Dot(this=exp.column("s"), expression=exp.to_identifier("v"))
-        listed = exp.Anonymous(
-            this="transform", expressions=[wrapped, exp.Lambda(this=item, expressions=[exp.to_identifier("s")])]
-        )
-        rows = exp.Select(expressions=[exp.alias_(listed, "listed", quoted=True)]).from_(source)
-        return typed(exp.Subquery(this=rows), array_of(type_))
+        return _listed(binder, node.expressions[0])
     if not node.expressions:
         raise UndefinedObject(
             "cannot determine type of empty array",
@@ -37,6 +26,29 @@ def array(binder: Binder, node: exp.Array) -> exp.Expr:
         )
     items = choices.unified(binder, [binder.bind(item) for item in node.expressions], "ARRAY")
     return array_literal(items, array_of(type_of(items[0])))
+
+
+def _listed(binder: Binder, query: exp.Expr) -> exp.Expr:
+    """ARRAY(SELECT …): the rows of a query of one column, in the query's order; an empty array of none."""
+    bound, columns = binder.surroundings.subquery(query)
+    name, type_ = columns[0]
+    outputs = {name}
+    order = []
+    for number, each in enumerate(bound.args["order"].expressions if bound.args.get("order") else ()):
+        key = each.this
+        shown = key.name if isinstance(key, exp.Column) and not key.table and key.name in outputs else f"_o{number}"
+        if shown not in outputs:
+            assert isinstance(bound, exp.Select)  # whatever else is sorted is sorted by its own columns
+            bound.append("expressions", exp.alias_(key.copy(), shown, quoted=True))
+        kept = each.copy()
+        kept.set("this", typed(exp.column(shown, table="listed", quoted=True), type_of(key)))
+        order.append(kept)
+    value = typed(exp.column(name, table="listed", quoted=True), type_)
+    source = exp.Subquery(this=bound, alias=exp.TableAlias(this=exp.to_identifier("listed", quoted=True)))
+    listed = aggregate(AggregateCall("array_agg", [value], order=order), binder.settings)
+    rows = exp.Select(expressions=[exp.alias_(listed, "listed", quoted=True)]).from_(source)
+    found = typed(exp.Subquery(this=rows), array_of(type_))
+    return typed(exp.Coalesce(this=found, expressions=[array_literal([], array_of(type_))]), array_of(type_))
 
 
 def subscript(binder: Binder, node: exp.Bracket) -> exp.Expr:
