@@ -278,16 +278,21 @@ class Database:
         """The fragments of a stored view or an index, planned again from its definition."""
         plan = indexes.stored_plan(view, catalog) if view.kind is ObjectKind.INDEX else self._stored_plan(view, catalog)
         internal = iter(catalog.children(view.id))
-        fragments = cut(plan, RelationId(view.id), lambda: RelationId(next(internal).id))
+        missing = RelationId(-1)  # asked for where the plan has more parts than were stored
+
+        def next_internal() -> RelationId:
+            child = next(internal, None)
+            return RelationId(child.id) if child is not None else missing
+
+        fragments = cut(plan, RelationId(view.id), next_internal)
         stored = {RelationId(child.id): child.relation for child in catalog.children(view.id)}
         stored[RelationId(view.id)] = view.relation
-        for fragment in fragments:
-            if fragment.schema != stored[fragment.relation]:
-                raise InvariantError(
-                    f"{view} is planned otherwise than when it was created",
-                    detail=f"It was stored by plan version {view.properties.get('plan_version')}.",
-                    hint="Drop the view and create it again, or start the version of Seiche that created it.",
-                )
+        if any(fragment.schema != stored.get(fragment.relation) for fragment in fragments):
+            raise InvariantError(
+                f"{view} is planned otherwise than when it was created",
+                detail=f"It was stored by plan version {view.properties.get('plan_version')}.",
+                hint="Drop the view and create it again, or start the version of Seiche that created it.",
+            )
         return fragments
 
     def _stored_plan(self, view: CatalogObject, catalog: Catalog) -> Plan:
