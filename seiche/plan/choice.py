@@ -133,6 +133,8 @@ def choose(plan: Plan, counts: Counts, costs: Costs) -> Choice:
 def _only(plan: Plan) -> str:
     if isinstance(plan, (Recompute, Keyed)) and plan.reason is not None:
         return f"The only technique ({plan.reason.code}): {plan.reason.sentence}"
+    if isinstance(plan, Keyed) and not plan.partition:
+        return "The only technique: the first rows, which are few."
     return "The only technique: it moves as rows come, or as time passes."
 
 

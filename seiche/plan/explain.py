@@ -305,6 +305,8 @@ class _Reader:
                 "change rule: changes of the left side look up the right one at their epoch; "
                 "changes of the right side alter nothing"
             )
+        elif not plan.partition:
+            technique = "affected keys: all, of the first rows, which are few"
         else:
             sides = []
             for index, keys in enumerate(plan.keys):

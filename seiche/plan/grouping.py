@@ -30,7 +30,6 @@ from seiche.plan.algebra import (
 )
 from seiche.plan.grouped_join import grouped_first
 from seiche.plan.keyed import Body, keyed, table, tidy
-from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, type_of, unique
 from seiche.types import SMALLINT, Kind, SqlType, numeric
 
@@ -253,8 +252,6 @@ def grouping_sets(ast: exp.Select) -> list[exp.Select] | None:
     kinds = (exp.GroupingSets, exp.Rollup, exp.Cube)
     if clause is None or not any(isinstance(each, kinds) for each in clause.expressions):
         return None
-    if any(ast.args.get(part) for part in ("order", "limit", "offset", "distinct")):
-        raise NotIncremental("grouping_sets", "ORDER BY, LIMIT or DISTINCT stands in one query with grouping sets.")
     choices = [_sets(each) for each in clause.expressions]
     found = []
     everything = list(dict.fromkeys(key for options in choices for option in options for key in option))

@@ -1,7 +1,9 @@
 """Outer, semi and anti joins: the values of the join columns that changed are joined anew.
 
 All of them are one query over two or more inputs that falls apart by the columns that its equalities tie together. A
-join without an equality does not fall apart, so it is evaluated in full and says so.
+condition without an equality does not fall apart by itself. The values that it reads of one side then become a relation
+of their own, which is joined with the other side by the condition: that is an inner join, and the result is tied to the
+first side by those values (`across`). What is left, a FULL join without an equality, is evaluated in full and says so.
 """
 
 from __future__ import annotations
@@ -41,6 +43,11 @@ class Tied:
             return False
         self.pairs.append(pair)
         return True
+
+    @property
+    def conditions(self) -> list[exp.Expr]:
+        """All of it as conditions in the words of the query."""
+        return [*(self.equal(pair, pair[0].copy(), pair[1].copy()) for pair in self.pairs), *self.others]
 
     def equal(self, pair: tuple[exp.Expr, exp.Expr], mine: exp.Expr, other: exp.Expr) -> exp.Expr:
         """The equality of a pair, with its sides as they are called elsewhere."""
@@ -82,6 +89,40 @@ def _only(node: exp.Expr, side: Rows, other: Rows) -> bool:
     return side.covers(node) and side.touches(node) and not other.touches(node)
 
 
+def across(rows: Rows, inner: Rows, conditions: Sequence[exp.Expr]) -> tuple[Rows, Tied]:
+    """The inner rows that meet conditions with values of `rows`, for each of those values, and how they are tied.
+
+    The values are kept each once, unless they tell the rows apart anyway.
+    """
+    outer = rows.used_by(conditions)
+    values, tied = domain(rows, outer)
+    met = Rows([*inner.inputs], [*inner.conjuncts], dict(inner.known))
+    index = len(met.inputs)
+    met.inputs.append(values)
+    fields = [each for each in values.fields if not each.hidden]
+    inside = Rows(met.inputs, [], dict(inner.known))
+    for (mine, made), its in zip(tied.pairs, fields, strict=True):
+        inside.known[mine] = met.known[made] = input_column(index, its.name)
+    met.conjuncts += [inside.resolve(each) for each in conditions]
+    return met, tied
+
+
+def domain(rows: Rows, nodes: Sequence[exp.Expr]) -> tuple[Plan, Tied]:
+    """The values that parts of the query have in the rows, each once, and columns made up for them."""
+    source, fields = rows.plan(nodes)
+    known = {each.name for each in fields.values()}
+    values = source if known.issuperset(source.key) else plain(distinct(source))
+    tied = Tied()
+    for node in nodes:
+        made = exp.column(fields[node].name, table=f"values of {node.sql('spark')}", quoted=True)
+        made.meta["sql_type"] = type_of(node)
+        pair = (node, made)
+        tied.pairs.append(pair)
+        if not never_null(source, fields[node].name):
+            tied.null_safe.add(pair)
+    return values, tied
+
+
 def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequence[exp.Expr]) -> Rows:
     """A LEFT, RIGHT or FULL join; afterwards what `remaining` asks of both sides is known."""
     conditions = [each for each in conjuncts(on) if not (isinstance(each, exp.Boolean) and each.this)]
@@ -91,6 +132,14 @@ def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequ
             right.filter(each)
         conditions = [each for each in conditions if each not in own]
     tied = tie(conditions, left, right)
+    if not tied.pairs and side != "FULL" and left.used_by(conditions) and right.used_by(conditions):
+        kept, other = (left, right) if side == "LEFT" else (right, left)
+        met, tied = across(kept, other, conditions)
+        sides = (left, met) if side == "LEFT" else (met, right)
+        found = outer_join(side, *sides, conjunction(tied.conditions), remaining)
+        for made in tied.right:  # nobody else asks for them, and another join may make the same ones up
+            found.known.pop(made, None)
+        return found
     asked = [*remaining, *conditions]
     plans = [rows.plan([*keys, *rows.used_by(asked)]) for rows, keys in ((left, tied.left), (right, tied.right))]
     present = side == "FULL"

@@ -25,6 +25,7 @@ from seiche.plan.algebra import (
     reads_clock,
     rewrite_columns,
 )
+from seiche.plan.numbered import only_first
 
 
 class Body:
@@ -139,6 +140,7 @@ def _used(index: int, conjuncts: Sequence[exp.Expr], items: Sequence[Item]) -> s
 
 def _inside(inner: Keyed, conjuncts: Sequence[exp.Expr], items: Sequence[Item], key: Sequence[str]) -> Keyed:
     """A Keyed that filters and projects the rows of another; expressions are over `l0`."""
+    inner = only_first(inner, [unfolded(inner.body, each) for each in conjuncts])
     body = Body()
     renamed: dict[str, str] = {}
     taken = {item.field.name for item in items}

@@ -7,7 +7,7 @@ itself, with the reason. Nothing is refused here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -33,8 +33,10 @@ from seiche.plan.algebra import (
     rewrite_columns,
 )
 from seiche.plan.arrival import reads_arrival, with_arrival
+from seiche.plan.dependent import Domains, Spread, is_domain, spread
 from seiche.plan.grouping import aggregates, distinct, group, grouping_sets
 from seiche.plan.keyed import keyed, table, tidy
+from seiche.plan.numbered import TOP_ROWS_MAX
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, type_of, typed_as
 from seiche.plan.setops import except_or_intersect
@@ -55,9 +57,6 @@ from seiche.sql.change_log import reads_change_log
 from seiche.sql.nodes import conjuncts, factored
 from seiche.sql.ties import has_ties
 
-# As many rows a TopN keeps at most, since each step looks at all of them.
-TOP_ROWS_MAX = 10_000
-
 
 def lower(query: BoundQuery, schemas: Schemas) -> Plan:
     """The plan of a bound query; its visible fields are named and ordered as the query's columns."""
@@ -70,17 +69,18 @@ def lower(query: BoundQuery, schemas: Schemas) -> Plan:
 
 class _Planner:
     def __init__(self, schemas: Schemas) -> None:
-        self._sources = Sources(schemas, self.part, self._with_values)
-        self._lowering = Lowering(self._block, self.part)
+        domains = Domains({})
+        self._lowering = Lowering(self._block, self.part, self._query, domains)
+        self._sources = Sources(schemas, self.part, self._with_values, self._spread, domains)
 
     def part(self, ast: exp.Expr, columns: Sequence[Field] | None = None) -> Plan:
         """The plan of a query that stands for itself: recomputed if it has to be, and if it can be."""
         try:
-            if not _relations(ast) and not reads_clock(ast):
+            if not _relations(ast) and not reads_clock(ast) and not self._lowering.domains.reads(ast):
                 raise NotIncremental("constant", "The query reads no relation, so it never changes.")
             return self._query(ast)
         except NotIncremental as stop:
-            if is_correlated(ast) or not isinstance(ast, exp.Query):
+            if is_correlated(ast) or not isinstance(ast, exp.Query) or self._lowering.domains.reads(ast):
                 raise
             what = _history(ast)
             if what is not None:
@@ -132,7 +132,7 @@ class _Planner:
                 raise NotIncremental(code, sentence)
         check_clock(ast, reads_rows=bool(_relations(ast)))
         sets = grouping_sets(ast)
-        if sets is not None:
+        if sets is not None and not windows_in(ast.expressions) and not any(ast.args.get(part) for part in _ABOVE):
             return make_union([self._select(each) for each in sets])
         where = ast.args.get("where")
         conditions = factored(where.this) if where is not None else []
@@ -143,12 +143,14 @@ class _Planner:
         having = _having(ast)
         shown = [value for _, value in outputs]
         asked = [*shown, *order, *having]
-        if ast.args.get("group") is not None or having or any(aggregates(each) for each in asked):
+        if sets is not None:
+            rows, having = self._sets(ast, [*shown, *order]), []
+        elif ast.args.get("group") is not None or having or any(aggregates(each) for each in asked):
             rows = self._groups(ast, conditions, asked)
         else:
             rows = self._block(ast, conditions, asked)
         rows = self._conditions(rows, having, [*shown, *order])
-        rows = self._with_values(rows, _outside_windows([*shown, *order]), [*shown, *order])
+        rows = self._with_values(rows, [each for each in (*shown, *order) if holds_subquery(each)], [*shown, *order])
         windows = windows_in([*shown, *order])
         if windows:
             rows = evaluate(rows, windows, [*shown, *order])
@@ -163,6 +165,16 @@ class _Planner:
             return unique_rows
         names = {_bare(field): field for field, _ in outputs}
         return self._limited(ast, over(unique_rows, names), [(f, _bare(f)) for f, _ in outputs], {})
+
+    def _sets(self, ast: exp.Select, asked: Sequence[exp.Expr]) -> Rows:
+        """The rows of all grouping sets, where windows, DISTINCT or LIMIT are about all of them together."""
+        body = ast.copy()
+        for part in ("order", *_ABOVE):
+            body.set(part, None)
+        parts = list(dict.fromkeys(_without_windows(asked)))
+        body.set("expressions", [exp.alias_(each.copy(), f"p{n}", quoted=True) for n, each in enumerate(parts)])
+        plan = make_union([self._select(each) for each in grouping_sets(body) or ()])
+        return over(plan, dict(zip(parts, (field for field in plan.fields if not field.hidden), strict=True)))
 
     def _block(self, ast: exp.Select, conditions: Sequence[exp.Expr], remaining: Sequence[exp.Expr]) -> Rows:
         """FROM with conditions on it; afterwards what `remaining` asks for is known."""
@@ -181,6 +193,9 @@ class _Planner:
 
     def _with_values(self, rows: Rows, roots: Sequence[exp.Expr], remaining: Sequence[exp.Expr]) -> Rows:
         return with_values(rows, roots, remaining, self._lowering)
+
+    def _spread(self, rows: Rows, query: exp.Query) -> Spread:
+        return spread(rows, query, self._lowering.domains, self._query)
 
     def _groups(self, ast: exp.Select, conditions: Sequence[exp.Expr], asked: Sequence[exp.Expr]) -> Rows:
         clause = ast.args.get("group")
@@ -275,6 +290,19 @@ _REFUSED_CLAUSES = {
 }
 
 
+# Clauses that concern the rows of all grouping sets together.
+_ABOVE = ("limit", "offset", "distinct")
+
+
+def _without_windows(roots: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
+    """The largest parts of expressions that are computed before window functions are, and depend on a group."""
+    for root in roots:
+        if root.find(exp.Window):
+            yield from _without_windows(list(root.iter_expressions()))
+        elif root.find(exp.Column, exp.Query) or aggregates(root):
+            yield root
+
+
 def _having(ast: exp.Select) -> list[exp.Expr]:
     having = ast.args.get("having")
     return conjuncts(having.this) if having is not None else []
@@ -294,13 +322,6 @@ def _spelled(node: exp.Expr, by_name: dict[exp.Expr, exp.Expr]) -> exp.Expr:
     return node.copy().transform(lambda each: by_name[each].copy() if each in by_name else each)
 
 
-def _outside_windows(roots: Sequence[exp.Expr]) -> list[exp.Expr]:
-    for window in windows_in(roots):
-        if holds_subquery(window):
-            raise NotIncremental("subquery", "A subquery stands in a window function.")
-    return [each for each in roots if holds_subquery(each)]
-
-
 def _number(ast: exp.Query, name: str) -> int | None:
     clause = ast.args.get(name)
     if clause is None:
@@ -313,6 +334,7 @@ def _number(ast: exp.Query, name: str) -> int | None:
 
 def _relations(ast: exp.Expr) -> tuple[RelationId, ...]:
     names = {table.name for table in ast.find_all(exp.Table) if isinstance(table.this, exp.Identifier)}
+    names = {name for name in names if not is_domain(name)}
     return tuple(sorted(RelationId(int(name.removeprefix("r"))) for name in names))
 
 

@@ -5,30 +5,37 @@ a value, not correlated             a relation of one row, joined with every row
 a value, correlated by equalities   its groups by the correlated columns. Where no value means no row, they are joined;
                                     else they are left joined, and a count without rows is 0
 EXISTS inside of an expression      a count of rows that is compared with 0
+correlated in any other way         evaluated for all values of the outer rows that it reads (plan/dependent.py), and
+                                    joined by those values as if they were correlated by equalities
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from seiche.plan.algebra import Field, Plan, input_column
-from seiche.plan.grouping import aggregates, distinct, group
-from seiche.plan.joins import Probe, Tied, common_type, never_null, outer_join, probe, tie
+from seiche.plan.dependent import Domains, enclosed, opened, spread, with_domain
+from seiche.plan.grouping import aggregates, distinct, group, is_aggregate
+from seiche.plan.joins import Probe, Tied, across, common_type, never_null, outer_join, probe, tie
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, type_of
+from seiche.plan.windows import windows_in
 from seiche.sql.nodes import conjuncts
 from seiche.types import BIGINT, BOOLEAN, SqlType
 
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """How to lower what a subquery holds: its FROM clause with conditions on it, and a whole query."""
+    """How to lower what a subquery holds: its FROM clause with conditions on it, a whole query, and one that reads
+    `domains` and can therefore not be recomputed."""
 
     block: Callable[[exp.Select, Sequence[exp.Expr], Sequence[exp.Expr]], Rows]
     query: Callable[[exp.Expr], Plan]
+    dependent: Callable[[exp.Expr], Plan]
+    domains: Domains
 
 
 def holds_subquery(node: exp.Expr) -> bool:
@@ -69,9 +76,7 @@ def with_values(
 ) -> Rows:
     """The rows with every subquery in the given expressions known as a value; `conditions` are true or not."""
     for root in roots:
-        for node in _subqueries(root):
-            if node in rows.known:
-                continue
+        for node in _subqueries(root, rows.known):
             rejecting = conditions and _rejects_null(root, node)
             if isinstance(node, exp.Exists):
                 rows = _attach(rows, node, _any(node.this), remaining, lowering, rejecting=False)
@@ -79,20 +84,24 @@ def with_values(
                 member = _membership(rows, node, decides=conditions and _only_decides(root, node))
                 rows = with_values(rows, [member], [*remaining, member], lowering)
                 rows.known[node] = rows.resolve(member)
+            elif _is_bare(node.unnest()):
+                rows.known[node] = rows.resolve(node.unnest().expressions[0].unalias())
             else:
                 rows = _attach(rows, node, node.unnest(), remaining, lowering, rejecting=rejecting)
     return rows
 
 
-def _subqueries(root: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost subqueries of an expression."""
+def _subqueries(root: exp.Expr, known: Container[exp.Expr]) -> Iterator[exp.Expr]:
+    """The outermost subqueries of an expression that are not known yet, be it as parts of something that is."""
+    if root in known:
+        return
     if isinstance(root, exp.Exists | exp.Subquery) or (isinstance(root, exp.In) and root.args.get("query")):
         yield root
     elif isinstance(root, exp.Query):
         raise NotIncremental("subquery", "A subquery stands where the planner cannot turn it into a join.")
     else:
         for child in list(root.iter_expressions()):
-            yield from _subqueries(child)
+            yield from _subqueries(child, known)
 
 
 # --- EXISTS and IN -----------------------------------------------------------------------------------
@@ -105,11 +114,16 @@ def _probe(rows: Rows, condition: exp.Expr, lowering: Lowering) -> tuple[Probe, 
         inner, anti = inner.this.unnest(), not anti
     if isinstance(inner, exp.Exists):
         query = inner.this.unnest()
-        if not _is_plain(query) or not is_correlated(query):
+        if not is_correlated(query):
             return None
-        found, tied = _correlation(rows, query, (), lowering)
+        if _is_movable(query, ()):
+            found, tied = _correlation(rows, query, (), lowering)
+            if not tied.pairs:
+                found, tied = across(rows, found, tied.others)
+        else:
+            found, tied, _ = _spread(rows, query, lowering)
         return Probe(anti, found, tied), []
-    if isinstance(inner, exp.In) and inner.args.get("query") is not None:
+    if isinstance(inner, exp.In) and inner.args.get("query") is not None and not _is_one_group(inner.args["query"]):
         return _member(rows, inner, anti, lowering)
     return None
 
@@ -119,11 +133,11 @@ def _member(rows: Rows, node: exp.In, anti: bool, lowering: Lowering) -> tuple[P
     tested = list(node.this.expressions) if isinstance(node.this, exp.Tuple) else [node.this]
     if any(holds_subquery(each) for each in tested):
         raise NotIncremental("subquery", "A subquery stands left of IN.")
-    if _is_plain(query):
+    if _is_movable(query, query.expressions if isinstance(query, exp.Select) else ()):
         candidates = [each.unalias() for each in query.expressions]
         inner, tied = _correlation(rows, query, candidates, lowering)
     elif is_correlated(query):
-        raise NotIncremental("subquery", "A correlated subquery groups, sorts or limits its rows.")
+        inner, tied, candidates = _spread(rows, query, lowering)
     else:
         plan = lowering.query(query)
         visible = [field for field in plan.fields if not field.hidden]
@@ -140,11 +154,11 @@ def _member(rows: Rows, node: exp.In, anti: bool, lowering: Lowering) -> tuple[P
         tied.others += [_equal(*pair) for pair in pairs if not tied.add(pair)]
         return Probe(True, inner, tied), []
     # A row is in doubt, and so not in the answer, when it equals a candidate or cannot be told apart from it.
-    if tied.pairs:
+    if tied.pairs or len(pairs) > 1:
         tied.others += [exp.paren(exp.or_(_equal(a, b), _is_null(a), _is_null(b)), copy=False) for a, b in pairs]
+        if not tied.pairs:
+            inner, tied = across(rows, inner, tied.others)
         return Probe(True, inner, tied), []
-    if len(pairs) > 1:
-        raise NotIncremental("subquery", "NOT IN over several columns that may be NULL is tied by no equality.")
     (pair,) = pairs
     return Probe(True, inner, Tied([pair])), [_safe(inner, pair, rows)]
 
@@ -185,9 +199,13 @@ def _membership(rows: Rows, node: exp.In, *, decides: bool) -> exp.Expr:
     """IN (SELECT …) inside of an expression, as what EXISTS can tell. Where only the truth decides, NULL is false."""
     query = node.args["query"].unnest()
     tested = list(node.this.expressions) if isinstance(node.this, exp.Tuple) else [node.this]
-    if not _is_plain(query) or len(tested) != 1:
-        raise NotIncremental("subquery", "IN (SELECT …) inside of an expression groups its rows or compares several.")
-    candidate = query.expressions[0].unalias()
+    if _is_one_group(query) and len(tested) == 1:
+        only = exp.Subquery(this=query.copy())
+        only.meta["sql_type"] = type_of(query.expressions[0].unalias())
+        return _equal(tested[0], only)
+    if not _is_plain(query) or query.args.get("distinct") or len(tested) != 1:
+        query = enclosed(query, f"candidates of {node.this.sql('spark')}")
+    candidates = [each.unalias() for each in query.expressions]
 
     def exists(condition: exp.Expr | None) -> exp.Expr:
         made = query.copy()
@@ -195,10 +213,15 @@ def _membership(rows: Rows, node: exp.In, *, decides: bool) -> exp.Expr:
             made = made.where(condition, copy=False)
         return _boolean(exp.Exists(this=made))
 
-    found = exists(_equal(candidate, tested[0]))
+    pairs = list(zip(tested, candidates, strict=True))
+    found = exists(exp.and_(*(_equal(b, a) for a, b in pairs)))
     if decides:
         return found
-    unknown = exp.or_(exists(_is_null(candidate)), exp.paren(exp.and_(_is_null(tested[0]), exists(None))))
+    unknown: exp.Expr
+    if len(pairs) == 1:
+        unknown = exp.or_(exists(_is_null(candidates[0])), exp.paren(exp.and_(_is_null(tested[0]), exists(None))))
+    else:
+        unknown = exists(exp.and_(*(exp.paren(exp.or_(_equal(b, a), _is_null(a), _is_null(b))) for a, b in pairs)))
     nothing = exp.cast(exp.null(), "boolean")
     cases = [exp.If(this=found, true=exp.true()), exp.If(this=unknown, true=nothing)]
     return _boolean(exp.Case(ifs=cases, default=exp.false()))
@@ -239,28 +262,70 @@ def _is_plain(query: exp.Expr) -> bool:
     return not any(aggregates(each) for each in query.expressions)
 
 
+def _is_bare(query: exp.Expr) -> bool:
+    """Whether the query is a value of the row around it and nothing else, as (SELECT tons * 2)."""
+    return isinstance(query, exp.Select) and not any(
+        value for part, value in query.args.items() if part != "expressions"
+    )
+
+
+def _is_one_group(query: exp.Expr) -> bool:
+    """Whether the query depends on the rows around it, and gives one row of aggregates for each."""
+    inner = query.unnest()
+    if not isinstance(inner, exp.Select) or not is_correlated(inner):
+        return False
+    if any(inner.args.get(part) for part in ("group", "having", "limit", "offset", "distinct")):
+        return False
+    return any(aggregates(each) for each in inner.expressions)
+
+
+def _is_movable(query: exp.Expr, wanted: Sequence[exp.Expr]) -> bool:
+    """Whether all that a query reads of the rows around it stands in conditions that can be moved out of it."""
+    return isinstance(query, exp.Select) and _is_plain(query) and _moves_out(query, wanted)
+
+
+def _moves_out(query: exp.Select, wanted: Sequence[exp.Expr]) -> bool:
+    if windows_in(query.expressions):
+        return False
+    where = query.args.get("where")
+    conditions = conjuncts(where.this) if where is not None else []
+    outer = _outer(query)
+    if any(outer(each) and holds_subquery(each) for each in conditions):
+        return False
+    sources = [query.args["from_"], *(query.args.get("joins") or ())]
+    return not any(outer(each) for each in (*wanted, *sources))
+
+
+def _outer(query: exp.Expr) -> Callable[[exp.Expr], bool]:
+    """Tells of a part of the query whether it reads rows around the query."""
+    inside = _defined(query)
+    return lambda node: any(column.table and column.table not in inside for column in node.find_all(exp.Column))
+
+
+def _spread(rows: Rows, query: exp.Expr, lowering: Lowering) -> tuple[Rows, Tied, list[exp.Expr]]:
+    """What a subquery gives for all values that it reads of the rows, how it is tied to them, and its columns."""
+    if not isinstance(query, exp.Query):
+        raise NotIncremental("shape", f"{type(query).__name__} has no rule.")
+    found = spread(rows, query, lowering.domains, lowering.dependent)
+    candidates = [_candidate(field, query) for field in found.shown]
+    return over(found.plan, found.known(candidates)), found.tied, candidates
+
+
 def _defined(query: exp.Expr) -> set[str]:
     kinds = (exp.Table, exp.Subquery, exp.Lateral, exp.Values)
     return {node.alias_or_name for node in query.find_all(*kinds) if node.alias_or_name}
 
 
 def is_correlated(query: exp.Expr) -> bool:
-    inside = _defined(query)
-    return any(column.table and column.table not in inside for column in query.find_all(exp.Column))
+    return _outer(query)(query)
 
 
 def _correlation(rows: Rows, query: exp.Select, wanted: Sequence[exp.Expr], lowering: Lowering) -> tuple[Rows, Tied]:
     """The rows of a plain subquery without its correlated conditions, and those, tied to the outer rows."""
-    inside = _defined(query)
-
-    def is_outer(node: exp.Expr) -> bool:
-        return any(column.table and column.table not in inside for column in node.find_all(exp.Column))
-
+    is_outer = _outer(query)
     where = query.args.get("where")
     conditions = conjuncts(where.this) if where is not None else []
     outer = [each for each in conditions if is_outer(each)]
-    if any(holds_subquery(each) for each in outer):
-        raise NotIncremental("subquery", "A subquery within a subquery refers to the outermost rows.")
     own = [each for each in conditions if not is_outer(each)]
     inner = lowering.block(query, own, [*outer, *wanted])
     tied = tie(outer, rows, inner)
@@ -306,22 +371,50 @@ def _attach(
             other = input_column(index, fields[pair[1]].name)
             rows.conjuncts.append(tied.equal(pair, rows.resolve(pair[0]), other))
         return rows
-    calls = groups.used_by([value])
-    plan, fields = groups.plan([*tied.right, *calls])
+    calls = [call for call in groups.used_by([value]) if call not in tied.right]
+    present = _boolean(exp.true())
+    doubtful = any(not is_aggregate(call) for call in calls)  # around aggregates no value may mean something
+    plan, fields = groups.plan([*tied.right, *calls, *([present] if doubtful else ())])
     stand_in = {call: _made_up(f"value{number}", query, type_of(call)) for number, call in enumerate(calls)}
-    right = over(plan, {node: fields[node] for node in tied.right} | {stand_in[call]: fields[call] for call in calls})
+    if doubtful:
+        stand_in[present] = _made_up("is_there", query, BOOLEAN)
+    right = over(plan, {node: fields[node] for node in tied.right})
+    right.known |= {made: input_column(0, fields[call].name) for call, made in stand_in.items()}
     on = exp.and_(*(tied.equal(pair, *pair) for pair in tied.pairs))
-    joined = outer_join("LEFT", rows, right, on, [*remaining, *stand_in.values()])
+    joined = outer_join("LEFT", rows, right, on, [*remaining, *tied.left, *stand_in.values()])
     local = Rows(joined.inputs, [], {})
+    found = {call: joined.known.pop(made) for call, made in stand_in.items()}
     for call in calls:
-        local.known[call] = joined.known.pop(stand_in[call])
-        if isinstance(call, exp.Count):
-            zero = exp.cast(exp.Literal.number(0), "bigint")
-            local.known[call] = exp.Coalesce(this=local.known[call], expressions=[zero])
-    for mine in tied.right:  # the subquery's own columns are nobody else's
-        del joined.known[mine]
+        nothing = _over_nothing(call)
+        if is_aggregate(call):
+            counts = isinstance(nothing.this, exp.Literal)
+            local.known[call] = exp.Coalesce(this=found[call], expressions=[nothing]) if counts else found[call]
+        else:
+            there = exp.If(this=found[present].copy(), true=found[call])
+            local.known[call] = exp.Case(ifs=[there], default=nothing)
+    for mine, own in tied.pairs:  # the subquery's own columns are nobody else's
+        local.known[own] = joined.resolve(mine)
+        del joined.known[own]
     joined.known[node] = local.resolve(value)
     return joined
+
+
+# Aggregates that are 0 where there are no rows; all others are NULL there.
+_COUNTS = frozenset(("approx_count_distinct", "regr_count", "count_if"))
+
+
+def _over_nothing(expr: exp.Expr) -> exp.Expr:
+    """What an expression with aggregates is where there are no rows."""
+    if is_aggregate(expr):
+        name = str(expr.this).lower() if isinstance(expr, exp.Anonymous) else ""
+        if isinstance(expr, exp.Count | exp.ApproxDistinct) or name in _COUNTS:
+            return exp.cast(exp.Literal.number(0), "bigint")
+        known = expr.meta.get("sql_type")
+        return exp.cast(exp.null(), known.spark, dialect="spark") if isinstance(known, SqlType) else exp.null()
+    made = expr.copy()
+    for call in aggregates(made):
+        call.replace(_over_nothing(call))
+    return made
 
 
 def _value(rows: Rows, query: exp.Expr, lowering: Lowering) -> tuple[Rows, exp.Expr, Tied]:
@@ -333,18 +426,38 @@ def _value(rows: Rows, query: exp.Expr, lowering: Lowering) -> tuple[Rows, exp.E
         calls = aggregates(shown)
         from_ = query.args.get("from_") or query.args.get("from")
         if from_ is not None and (calls or is_correlated(query)):
-            value = shown if calls else _single(shown)
-            inner, tied = _correlation(rows, query, [value], lowering)
-            if tied.others:
-                raise NotIncremental("subquery", "A correlated value is tied by something else than equalities.")
-            return group(inner, tied.right, [value]), value, tied
+            if _moves_out(query, [shown]):
+                value = shown if calls else _single(shown)
+                inner, tied = _correlation(rows, query, [value], lowering)
+                if tied.others:
+                    inner, tied = across(rows, inner, tied.conditions)
+                return group(inner, tied.right, [value]), value, tied
+            if calls and is_correlated(query):
+                return _aggregated(rows, query, lowering)
     if is_correlated(query):
-        raise NotIncremental("subquery", "A correlated subquery groups, sorts or limits its rows.")
+        inner, tied, (candidate,) = _spread(rows, query, lowering)
+        value = _single(candidate)
+        return group(inner, tied.right, [value]), value, tied
     plan = lowering.query(query)
     field = next(each for each in plan.fields if not each.hidden)
     candidate = _candidate(field, query)
     value = _single(candidate)
     return group(over(plan, {candidate: field}), [], [value]), value, Tied()
+
+
+def _aggregated(rows: Rows, query: exp.Select, lowering: Lowering) -> tuple[Rows, exp.Expr, Tied]:
+    """The same for aggregates without GROUP BY over rows that depend on the outer ones anywhere."""
+    asked, tied = opened(rows, query, lowering.domains)
+    if not tied.pairs:
+        raise NotIncremental("subquery", "A subquery refers to rows further out.")
+    assert isinstance(asked, exp.Select)
+    made = with_domain(asked, tied.right)
+    value = made.expressions[0].unalias()
+    where = made.args.get("where")
+    inside = [*tied.right, *aggregates(value)]
+    inner = lowering.block(made, conjuncts(where.this) if where is not None else [], inside)
+    inner = with_values(inner, [each for each in inside if holds_subquery(each)], inside, lowering)
+    return group(inner, tied.right, [value]), value, tied
 
 
 def _single(value: exp.Expr) -> exp.Expr:

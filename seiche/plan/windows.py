@@ -50,7 +50,7 @@ def _together(windows: Sequence[exp.Window]) -> list[tuple[list[exp.Expr], list[
 def _partition(window: exp.Window) -> list[exp.Expr]:
     """What a window is partitioned by, each once; a constant parts nothing."""
     given = window.args.get("partition_by") or ()
-    return list(dict.fromkeys(each for each in given if each.find(exp.Column, exp.Query, exp.Anonymous)))
+    return list(dict.fromkeys(each for each in given if each.find(exp.Column, exp.Query, exp.Anonymous, exp.AggFunc)))
 
 
 def _evaluate(

@@ -58,7 +58,7 @@ def test_a_change_log_does_not_hide_the_relation(harbour: Harbour) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "WITH l AS CHANGELOG FROM ships SELECT id FROM l WHERE tons > (SELECT sum(tons) FROM arrivals WHERE ship > id)",
+        "WITH l AS CHANGELOG FROM ships SELECT id FROM l WHERE (SELECT 1) IN (SELECT ship FROM arrivals)",
         "WITH log AS CHANGELOG FROM heavy SELECT * FROM log",
     ],
 )
