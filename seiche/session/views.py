@@ -25,6 +25,7 @@ from seiche.errors import (
 from seiche.model import RESERVED_COLUMNS, Column, JobId, ObjectId, RelationId
 from seiche.plan.algebra import Keyed, Plan, Recompute, follows_clock, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut, fragment_schema
+from seiche.plan.reasons import what_to_write
 from seiche.query import relation_of
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.databases import refuse_unsubscribed
@@ -162,7 +163,7 @@ class ViewDefinitions:
             raise FeatureNotSupported(
                 f'{"" if whole else "a part of "}materialized view "{name}" would be recomputed in full',
                 detail=" ".join(f"{each.sentence} (reason code: {each.code})" for each in dict.fromkeys(reasons)),
-                hint="Leave out incremental = 'strict' to accept that, or rewrite the query.",
+                hint=f"{what_to_write(reasons)} Or leave out incremental = 'strict' to accept that.",
             )
         self.check_hidden_names(plan)
         if of_sink is not None:

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from seiche.plan import lower
+from seiche.plan.reasons import REMEDIES
 
 PAGE = Path(__file__).parents[3] / "docs" / "incremental.md"
 
@@ -37,6 +38,11 @@ def headings_on_the_page() -> list[str]:
 
 def test_every_reason_code_has_a_heading_and_every_heading_a_code() -> None:
     assert set(headings_on_the_page()) == codes_in_the_planner()
+
+
+def test_every_reason_code_comes_with_what_to_write_instead() -> None:
+    assert set(REMEDIES) == codes_in_the_planner()
+    assert all(each.endswith(".") for each in REMEDIES.values())
 
 
 def test_no_reason_code_has_two_headings() -> None:
