@@ -303,6 +303,7 @@ class _Query:
                     self._subquery,
                     self._subquery,
                     self._value,
+                    self._lateral,
                     self._limit,
                     self._except,
                     self._distinct_count,
@@ -511,7 +512,8 @@ class _Query:
         x, y = rng.choice(pairs) if pairs else ("1", "1")
         extra = f" AND {_Expressions(rng, second).condition()}" if rng.random() < 0.4 else ""
         kind = rng.choice(["LEFT", "RIGHT", "FULL"]) if not extra else rng.choice(["LEFT", "RIGHT"])
-        sql = f"{left.name} AS {a} {kind} JOIN {right.name} AS {b} ON {x} = {y}{extra}"
+        word = rng.choice(_COMPARED) if rng.random() < 0.25 and left.rows * right.rows < ROWS_MAX else "="
+        sql = f"{left.name} AS {a} {kind} JOIN {right.name} AS {b} ON {x} {word} {y}{extra}"
         source = _From(sql, _Scope((*first.columns, *second.columns)), left.rows * right.rows // 4)
         return self._aggregate(source) if rng.random() < 0.3 else self._select(source)
 
@@ -549,12 +551,15 @@ class _Query:
                     f" AND {expressions.condition()}"
                 ),
                 f"{expressions.condition()} OR {x} IN (SELECT {y} FROM {inner.sql})",
+                f"{rng.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {inner.sql} WHERE {y} {rng.choice(_COMPARED)} {x})",
+                f"{x} {rng.choice(_COMPARED)} {rng.choice(['ALL', 'ANY'])} (SELECT {y} FROM {inner.sql})",
+                f"({x}, {x}) NOT IN (SELECT {y}, {y} FROM {inner.sql} WHERE {within.condition()})",
             ]
         )
         return _Body(f"SELECT {_listed(items)} FROM {source.sql} WHERE {condition}", _outputs(items), source.rows)
 
     def _value(self) -> _Body:
-        """A subquery in place of a value, in the list or in a condition, tied by an equality."""
+        """A subquery in place of a value, in the list or in a condition, tied by an equality or another comparison."""
         rng = self._rng
         source, inner = self._from_one(), self._from_one()
         within = _Expressions(rng, inner.scope)
@@ -566,13 +571,45 @@ class _Query:
         ]
         x, y = rng.choice(pairs) if pairs else ("1", "1")
         call = rng.choice(["count(*)", f"max({within.of(INT)})", f"count({y})", f"coalesce(sum({within.of(INT)}), 7)"])
-        value = f"(SELECT {call} FROM {inner.sql} WHERE {y} = {x})"
+        word = rng.choice(_COMPARED) if rng.random() < 0.4 else "="
+        value = f"(SELECT {call} FROM {inner.sql} WHERE {y} {word} {x})"
         items = self._items(source.scope)
         if rng.random() < 0.5:
             items.append((value, NUM))
             return _Body(f"SELECT {_listed(items)} FROM {source.sql}", _outputs(items), source.rows)
         own = _Expressions(rng, source.scope).of(INT)
         return _Body(f"SELECT {_listed(items)} FROM {source.sql} WHERE {own} < {value}", _outputs(items), source.rows)
+
+    def _lateral(self) -> _Body:
+        """A LATERAL item that groups or limits its rows; what is shown of it decides their order."""
+        rng = self._rng
+        source, inner = self._from_one(), self._from_one()
+        pairs = [
+            (x.name, y.name)
+            for x in source.scope.columns
+            for y in inner.scope.columns
+            if x.family == y.family in _JOINED
+        ]
+        x, y = rng.choice(pairs) if pairs else ("1", "1")
+        word = rng.choice(_COMPARED) if rng.random() < 0.3 and source.rows * inner.rows < ROWS_MAX else "="
+        shown = [c for c in inner.scope.columns if c.family in _ORDERED and c.family != FLOAT] or [Output("1", INT)]
+        value = rng.choice(shown)
+        alias = next(self._aliases)
+        body, end, outputs = rng.choice(
+            [
+                (f"{value.name} AS v", f"ORDER BY 1 LIMIT {rng.randint(1, 3)}", [Output(f"{alias}.v", value.family)]),
+                (f"DISTINCT {value.name} AS v", "", [Output(f"{alias}.v", value.family)]),
+                (
+                    f"{value.name} AS v, count(*) AS n",
+                    f"GROUP BY {value.name}" if not _is_constant(value.name) else "GROUP BY 1",
+                    [Output(f"{alias}.v", value.family), Output(f"{alias}.n", INT)],
+                ),
+            ]
+        )
+        item = f"LATERAL (SELECT {body} FROM {inner.sql} WHERE {y} {word} {x} {end}) AS {alias}"
+        kind = rng.choice([f"CROSS JOIN {item}", f"LEFT JOIN {item} ON true"])
+        joined = _From(f"{source.sql} {kind}", _Scope((*source.scope.columns, *outputs)), source.rows * 3)
+        return self._aggregate(joined) if rng.random() < 0.3 else self._select(joined)
 
     def _grouping_sets(self) -> _Body:
         rng = self._rng
@@ -657,6 +694,7 @@ class _Query:
 
 
 # Families on which relations are joined. Float keys are met as keys of groups, where NaN and -0.0 matter too.
+_COMPARED = ("<", "<=", ">", ">=", "<>")
 _JOINED = (INT, NUM, FLOAT, TEXT, DATE, TIMESTAMP, TIMESTAMPTZ, BOOL)
 
 
