@@ -191,6 +191,7 @@ class EngineMetrics:
     expression_failures: Family = field(init=False)
     late_rows: Family = field(init=False)
     steps: Family = field(init=False)
+    estimates: Family = field(init=False)
     backfill_rows: Family = field(init=False)
     backfill_upstream_rows: Family = field(init=False)
     backfill_step_seconds: Family = field(init=False)
@@ -224,6 +225,13 @@ class EngineMetrics:
                 "seiche_view_steps_total",
                 "parts of views brought up to date, by the technique chosen",
                 "relation",
+                "technique",
+            ),
+            "estimates": new.gauge(
+                "seiche_view_step_estimate_seconds",
+                "time that a part of a view was last expected to take, by technique",
+                "relation",
+                "part",
                 "technique",
             ),
             "backfill_rows": new.counter(

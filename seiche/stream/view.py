@@ -14,7 +14,7 @@ from seiche.epoch.graph import Outcome, Request
 from seiche.errors import InvariantError
 from seiche.model import Epoch, JobId, RelationId, physical_ms
 from seiche.plan.algebra import Recompute, closes, follows_clock, temporal_filters
-from seiche.plan.choice import choose
+from seiche.plan.choice import Choice, choose
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
 from seiche.stream import fragment as fragments_
@@ -84,6 +84,12 @@ class ViewJob:
         info = {"view": self.name, "id": self.id, "rows": failures.rows, "epoch": epoch}
         return (Event(physical_ms(epoch), "EXPRESSION_FAILED", info),)
 
+    def _count(self, part: int, choice: Choice) -> None:
+        metrics = self.runtime.metrics
+        metrics.steps.add(relation=self.name, technique=choice.technique.value)
+        for technique, ms in choice.estimates_ms.items():
+            metrics.estimates.set(ms / 1000, relation=self.name, part=str(part), technique=technique.value)
+
     def advance(
         self,
         before: Epoch,
@@ -106,7 +112,7 @@ class ViewJob:
             choice = choose(each.plan, counts, self.runtime.costs)
             started = time.perf_counter()
             result = fragments_.step(each, self.runtime, before, after, relevant, failures, choice.technique)
-            self.runtime.metrics.steps.add(relation=self.name, technique=choice.technique.value)
+            self._count(number, choice)
             if history is not None and (relevant or result is not None):
                 rows = result.rows if result is not None else 0
                 history.add(number, choice, counts, rows, time.perf_counter() - started)

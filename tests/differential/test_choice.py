@@ -93,6 +93,10 @@ def test_the_number_of_changed_rows_decides(port: Port) -> None:
     assert (entry["kind"], entry["part"], entry["changed_rows"]) == ("epoch", 1, 2)
     assert entry["stored_rows"] >= ROWS // 2 and entry["input_rows"] >= ROWS
     assert set(entry["estimates_ms"]) == {"change rule", "affected keys", "full"}
+    metrics = quay.harbour.db.database.runtime.metrics
+    for technique, ms in entry["estimates_ms"].items():
+        told = metrics.estimates.value(relation="largest", part="1", technique=technique)
+        assert told == pytest.approx(ms / 1000, abs=0.001)
 
 
 def test_every_part_is_right_also_by_another_technique_than_its_own(port: Port) -> None:
