@@ -401,19 +401,28 @@ def _attach(
 
 # Aggregates that are 0 where there are no rows; all others are NULL there.
 _COUNTS = frozenset(("approx_count_distinct", "regr_count", "count_if"))
+# What aggregates that list their rows are made of: NULL of nothing, whatever the types on the way.
+_OF_LISTS = frozenset(("transform", "filter", "aggregate", "array_sort", "sort_array", "element_at", "size"))
+
+
+def _names_a_value(expr: exp.Expr) -> bool:
+    """Whether a lambda over an array of one element only gives that element a name."""
+    first = expr.expressions[0] if expr.expressions else None
+    return isinstance(first, exp.Array) or (isinstance(first, exp.Anonymous) and str(first.this).lower() == "array")
 
 
 def _over_nothing(expr: exp.Expr) -> exp.Expr:
     """What an expression with aggregates is where there are no rows."""
-    if is_aggregate(expr):
-        name = str(expr.this).lower() if isinstance(expr, exp.Anonymous) else ""
-        if isinstance(expr, exp.Count | exp.ApproxDistinct) or name in _COUNTS:
-            return exp.cast(exp.Literal.number(0), "bigint")
+    name = str(expr.this).lower() if isinstance(expr, exp.Anonymous) else ""
+    if isinstance(expr, exp.Count | exp.ApproxDistinct) or name in _COUNTS:
+        return exp.cast(exp.Literal.number(0), "bigint")
+    if is_aggregate(expr) or (name in _OF_LISTS and not _names_a_value(expr)):
         known = expr.meta.get("sql_type")
         return exp.cast(exp.null(), known.spark, dialect="spark") if isinstance(known, SqlType) else exp.null()
     made = expr.copy()
-    for call in aggregates(made):
-        call.replace(_over_nothing(call))
+    for child in list(made.iter_expressions()):
+        if aggregates(child):
+            child.replace(_over_nothing(child))
     return made
 
 
