@@ -397,3 +397,48 @@ def _parse_ident(arguments: Nodes, settings: Settings) -> exp.Expr:
     quoted = call(VARCHAR, "replace", inner, text('""'), text('"'))
     body = case(VARCHAR, [(call(BOOLEAN, "startswith", part, text('"')), quoted)], call(VARCHAR, "lower", part.copy()))
     return call(type_, "transform", parts, lambda_(body, "x"))
+
+
+# --- addresses ---------------------------------------------------------------------------------------
+
+_BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+
+
+@function("inet_aton", takes=[VARCHAR])
+def _inet_aton(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """The number of an IPv4 address."""
+    address = arguments[0]
+    parts = call(array_of(VARCHAR), "split", address, text("[.]"))
+    value: exp.Expr | None = None
+    for place in range(4):
+        part = spark_cast(call(VARCHAR, "get", parts.copy(), integer(place)), BIGINT)
+        shifted = call(BIGINT, "shiftleft", part, integer(24 - 8 * place))
+        value = shifted if value is None else typed(exp.Add(this=value, expression=shifted), BIGINT)
+    assert value is not None
+    fits = typed(exp.RegexpLike(this=address.copy(), expression=text(f"^{_BYTE}([.]{_BYTE}){{3}}$")), BOOLEAN)
+    return guarded(value, negation(fits), "not an IPv4 address", settings)
+
+
+@function("inet_ntoa", takes=[BIGINT])
+def _inet_ntoa(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """The IPv4 address of a number."""
+    number = arguments[0]
+    parts = []
+    for place in range(4):
+        shifted = call(BIGINT, "shiftright", number.copy(), integer(24 - 8 * place))
+        parts.append(spark_cast(typed(exp.BitwiseAnd(this=shifted, expression=integer(255)), BIGINT), VARCHAR))
+    outside = typed(
+        exp.Or(
+            this=comparison(exp.LT, number.copy(), integer(0)),
+            expression=comparison(exp.GT, number.copy(), typed(exp.Literal.number(2**32 - 1), BIGINT)),
+        ),
+        BOOLEAN,
+    )
+    dots = [piece for part in parts for piece in (text("."), part)][1:]
+    return guarded(call(VARCHAR, "concat", *dots), outside, "the number of an IPv4 address is out of range", settings)
+
+
+@function("secure_compare", takes=[VARCHAR, VARCHAR])
+def _secure_compare(arguments: Nodes, settings: Settings) -> exp.Expr:
+    """Equality: how long it takes tells nobody anything here, where rows are compared by the batch."""
+    return equal(arguments[0], arguments[1])
