@@ -40,7 +40,7 @@ from seiche.sql.commit_time import commit_time, is_commit_time
 from seiche.sql.functions import is_function
 from seiche.sql.gap_fill import gap_fill_query
 from seiche.sql.kept_fields import column_node
-from seiche.sql.nodes import boolean, conjunction, equal, type_of, typed
+from seiche.sql.nodes import boolean, conjunction, equal, not_null, type_of, typed
 from seiche.sql.operators import comparable
 from seiche.sql.places import begin_as, place_of, pointing_at
 from seiche.sql.scopes import Entry, RangeVariable, Scope
@@ -433,7 +433,8 @@ def _time_window(
     named = [(column, node, hidden, unique(column, taken)) for column, node, hidden in own]
     start_alias = unique("window_start", taken)
     select = exp.Select(expressions=[aliased(node, column) for _, node, _, column in named]).from_(table, copy=False)
-    if type_of(start).kind is Kind.ARRAY:  # a row for each window
+    if type_of(start).kind is Kind.ARRAY:  # a row for each window, and none for a row without a time
+        select = select.where(not_null(bound[0].copy()), copy=False)
         windows = binding.ref("windows")
         exploded, (entry,) = tables.rendered(tables.single(start), "start", windows)
         select.append("joins", exp.Join(this=lateral_table(derived_table(exploded, windows)), kind="CROSS"))
