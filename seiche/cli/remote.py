@@ -99,8 +99,8 @@ class RemoteDatabase:
 
     def names(self) -> Sequence[str]:
         found = []
-        for listing in ("SHOW TABLES", "SHOW MATERIALIZED VIEWS", "SHOW VIEWS"):
-            found += [str(row[0]) for result in self.execute(listing) for row in result.rows or []]
+        for listing in ("SHOW TABLES", "SHOW MATERIALIZED VIEWS", "SHOW VIEWS"):  # each behind its schema
+            found += [str(row[0]).split(".", 1)[-1] for result in self.execute(listing) for row in result.rows or []]
         return sorted(found)
 
 

@@ -273,7 +273,8 @@ class Administration:
                 return catalog.with_comment(self._commented(catalog, statement).id, None, statement.comment)
             item = catalog.find(statement.name.parts, search_path=self._variables.search_path)
             names = [column.name for column in item.columns]
-            if statement.column not in names:
+            hidden = [column.name for column in item.relation.columns if column.hidden] if item.relation else []
+            if statement.column not in (*names, *hidden):
                 raise UndefinedColumn(
                     f'column "{statement.column}" of relation "{item.name}" does not exist',
                     hint=nearest(statement.column, names),

@@ -27,7 +27,6 @@ from seiche.errors import (
     DependentObjects,
     DuplicateColumn,
     FeatureNotSupported,
-    InvalidDefinition,
     InvariantError,
     NotNullViolation,
     ObjectNotReady,
@@ -265,8 +264,6 @@ def without_column(table: CatalogObject, name: str) -> CatalogObject:
             detail="ALTER TABLE cannot alter primary key columns.",
             hint="Create another table, and insert the rows of this one.",
         )
-    if len(relation.visible) == 1:
-        raise InvalidDefinition(f'cannot drop "{name}", the only column of relation "{table.name}"')
     if name in [watermark for watermark, _ in table.properties.get(WATERMARKS, ())]:
         raise DependentObjects(f'failed to drop column "{name}" because it has a watermark')
     rest = tuple(each for each in relation.columns if each.name != name)

@@ -93,6 +93,18 @@ def columns_text(statement: ast.CreateIndex, space: str) -> str:
     return text
 
 
+def listed(index: CatalogObject, source: CatalogObject) -> tuple[str, str, str]:
+    """What SHOW INDEXES says of an index: its columns with their order, those that it has besides, and those that its
+    rows are distributed by, which are the first one where nobody said."""
+    statement = _statement(index)
+    keyed = [_column_text(each, ascending=" ASC") for each in statement.columns]
+    plain = {_plain_name(each.expression) for each in statement.columns}
+    known = statement.include or [column.name for column in source.columns]
+    spread = [_expression_text(each) for each in statement.distributed_by]
+    spread = spread or [_expression_text(statement.columns[0].expression)]
+    return ", ".join(keyed), ", ".join(quote_name(name) for name in known if name not in plain), ", ".join(spread)
+
+
 def with_names(index: CatalogObject, name: str, source: CatalogObject) -> CatalogObject:
     """An index whose name, or whose relation's name, has changed."""
     return replace(index, name=name, definition=definition_of(_statement(index), name, source))
@@ -114,12 +126,17 @@ def _statement(index: CatalogObject) -> ast.CreateIndex:
     return parsed.statement
 
 
-def _column_text(column: ast.IndexColumn) -> str:
-    """A column of an index, or an expression, with its order."""
-    plain = _plain_name(column.expression)
-    written = column.expression.text if isinstance(column.expression.tree, exp.Paren) else f"({column.expression.text})"
-    text = quote_name(plain) if plain is not None else written
-    text += " DESC" if column.descending else ""
+def _expression_text(expression: ast.SqlExpression) -> str:
+    """A column, or an expression in parentheses."""
+    plain = _plain_name(expression)
+    if plain is not None:
+        return quote_name(plain)
+    return expression.text if isinstance(expression.tree, exp.Paren) else f"({expression.text})"
+
+
+def _column_text(column: ast.IndexColumn, *, ascending: str = "") -> str:
+    """A column of an index, or an expression, with its order; `ascending` stands for the usual one."""
+    text = _expression_text(column.expression) + (" DESC" if column.descending else ascending)
     if column.nulls_first is not None:
         text += f" NULLS {'FIRST' if column.nulls_first else 'LAST'}"
     return text

@@ -6,20 +6,23 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
 from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
 from seiche.catalog.system_views import try_system_view
 from seiche.config import SYSTEM_PARAMETERS
 from seiche.errors import FeatureNotSupported
-from seiche.model import COMMIT_TIME, ROW_ID
+from seiche.model import COMMIT_TIME, ROW_ID, Column
 from seiche.session.database import Database
+from seiche.session.indexes import listed
 from seiche.session.names import CATALOG_KINDS
 from seiche.session.result import Result
 from seiche.session.shown import shown_definition
 from seiche.session.variables import VARIABLES, Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn
-from seiche.types import BIGINT, TIMESTAMPTZ, VARCHAR, SqlType
+from seiche.sql.statements import quote_name
+from seiche.types import BIGINT, TIMESTAMPTZ, VARCHAR, Kind, SqlType
 
 Rows = list[tuple[Any, ...]]
 
@@ -60,29 +63,44 @@ def show_objects(database: Database, variables: Variables, statement: ast.ShowOb
             return _cursors(database, variables, subscribed=statement.listing is ast.Listing.SUBSCRIPTION_CURSORS)
         case ast.Listing.CONNECTIONS:
             names = []
+        case ast.Listing.INDEXES if statement.source is not None:
+            return _indexes(catalog, variables, statement.source, statement.pattern)
         case listing:
-            kind = _LISTED[listing]
-            items = _in_schema(database, variables, statement, kind)
-            names = [each.name for each in items]
-            if kind is ObjectKind.MATERIALIZED_VIEW:
-                found = [(each.name, each.status.value) for each in items if _like(each.name, statement.pattern)]
-                return rows("SHOW_COMMAND", [("Name", VARCHAR), ("Status", VARCHAR)], sorted(found))
-    shown = sorted((name,) for name in names if _like(name, statement.pattern))
-    return rows("SHOW_COMMAND", [("Name", VARCHAR)], list(shown))
+            found = _in_schema(catalog, variables, statement.source, _LISTED[listing])
+            return _names([_qualified(it) for it in found if _like(it.name, statement.pattern)])
+    return _names(sorted(name for name in names if _like(name, statement.pattern)))
+
+
+def _names(names: Iterable[str]) -> Result:
+    return rows("SHOW_COMMAND", [("Name", VARCHAR)], [(name,) for name in names])
+
+
+def _qualified(item: CatalogObject) -> str:
+    return f"{quote_name(item.schema)}.{quote_name(item.name)}"
 
 
 def _in_schema(
-    database: Database, variables: Variables, statement: ast.ShowObjects, kind: ObjectKind
+    catalog: Catalog, variables: Variables, source: ast.ObjectName | None, kind: ObjectKind
 ) -> list[CatalogObject]:
-    catalog = database.catalog.seen_from(variables.database)
-    if statement.listing is ast.Listing.INDEXES and statement.source is not None:
-        table = catalog.find(statement.source.parts, search_path=variables.search_path)
-        return [each for each in catalog.objects(kind) if table.id in each.dependencies]
-    if statement.source is not None:
-        schemas: tuple[str, ...] = (catalog.schema(statement.source.name).name,)
-    else:
-        schemas = variables.search_path
-    return [each for each in catalog.at_home(kind) if each.schema in schemas]
+    """Those of a schema, or those of the search path in its order; by name."""
+    schemas = variables.search_path if source is None else (catalog.schema(source.name).name,)
+    found = [it for it in catalog.at_home(kind) if it.schema in schemas]
+    return sorted(found, key=lambda it: (schemas.index(it.schema), it.name))
+
+
+def _indexes(catalog: Catalog, variables: Variables, name: ast.ObjectName, pattern: str | None) -> Result:
+    """The indexes of a relation, with their columns."""
+    source = catalog.find(name.parts, search_path=variables.search_path)
+    columns = [(each, VARCHAR) for each in ("Name", "On", "Key", "Include", "Distributed By")]
+    found = [
+        (it.name, source.name, *listed(it, source)) for it in _indexes_of(catalog, source) if _like(it.name, pattern)
+    ]
+    return rows("SHOW_COMMAND", columns, found)
+
+
+def _indexes_of(catalog: Catalog, source: CatalogObject) -> list[CatalogObject]:
+    found = [it for it in catalog.objects(ObjectKind.INDEX) if source.id in it.dependencies]
+    return sorted(found, key=lambda it: it.name)
 
 
 def _jobs(database: Database) -> Result:
@@ -123,28 +141,47 @@ def describe(database: Database, variables: Variables, name: ast.ObjectName, pat
         return rows("DESCRIBE", _DESCRIBED, [*listed, *(_described(view.name, None) if pattern is None else [])])
     item = catalog.find(name.parts, search_path=variables.search_path)
     key = item.properties.get("primary_key", []) if item.kind is ObjectKind.TABLE else []
-    values: Rows = [
-        (
-            column.name,
-            str(column.type),
-            "false",
-            catalog.comment(item.id, column.name)
-            or _notes(column.name in key, column.nullable, column.default, column.generated),
-        )
-        for column in item.columns
-    ]
-    values += [(each, type_, "true", None) for each, type_ in _hidden(item)]
-    values = [row for row in values if _like(row[0], pattern)]
+    values: Rows = []
+    for column in item.columns:
+        if _like(column.name, pattern):
+            comment = catalog.comment(item.id, column.name) or _notes(column, column.name in key)
+            (name_, type_), *inside = _parts(quote_name(column.name), column.type)
+            values += [(name_, type_, "false", comment), *((*part, "false", None) for part in inside)]
+    for hidden, type_ in _hidden(item):
+        if _like(hidden, pattern):
+            values.append((quote_name(hidden), type_, "true", catalog.comment(item.id, hidden)))
     if pattern is None:
         if item.relation is not None:
             kept = ", ".join(item.relation.key)
             values += [("primary key", kept, None, None), ("distribution key", kept, None, None)]
+            values += [(it.name, _index_text(it, item), None, None) for it in _indexes_of(catalog, item)]
         values += _described(item.name, catalog.comment(item.id))
     return rows("DESCRIBE", _DESCRIBED, values)
 
 
+def _index_text(index: CatalogObject, source: CatalogObject) -> str:
+    keyed, included, spread = listed(index, source)
+    return f"index({keyed})" + (f" include({included})" if included else "") + f" distributed by({spread})"
+
+
 def _described(name: str, comment: str | None) -> Rows:
     return [("table description", name, None, comment)]
+
+
+def _parts(name: str, type_: SqlType) -> Iterator[tuple[str, str]]:
+    """A column with its type, and behind it the fields of the structs that it is made of, each with its path."""
+    element, brackets = type_, ""
+    while element.kind is Kind.ARRAY and element.element is not None:
+        element, brackets = element.element, brackets + "[]"
+    if element.kind is not Kind.STRUCT:
+        yield name, str(type_)
+        return
+    yield name, f"struct{brackets}"
+    if type_.kind is Kind.ARRAY and type_.element is not None:
+        yield from _parts(f"{name}[1]", type_.element)
+        return
+    for field, inside in element.fields:
+        yield from _parts(f"{name}.{quote_name(field)}", inside)
 
 
 def _hidden(item: CatalogObject) -> Iterator[tuple[str, str]]:
@@ -158,16 +195,16 @@ def _hidden(item: CatalogObject) -> Iterator[tuple[str, str]]:
         yield COMMIT_TIME, str(TIMESTAMPTZ)
 
 
-def _notes(in_key: bool, nullable: bool, default: str | None, generated: str | None) -> str | None:
+def _notes(column: Column, in_key: bool) -> str | None:
     notes = []
     if in_key:
         notes.append("primary key")
-    if not nullable:
+    if not column.nullable:
         notes.append("not null")
-    if default is not None:
-        notes.append(f"default {default}")
-    if generated is not None:
-        notes.append(f"as {generated}")
+    if column.default is not None:
+        notes.append(f"default {column.default}")
+    if column.generated is not None:
+        notes.append(f"as {column.generated}")
     return ", ".join(notes) or None
 
 

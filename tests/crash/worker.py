@@ -96,7 +96,8 @@ def build(database: seiche.Engine) -> None:
 def check(database: seiche.Engine, ledger: Ledger, journal: Journal) -> None:
     assert database.committed_epoch >= ledger.epoch, "an acknowledged epoch is gone"
     database.execute("WAIT")  # views in creation come to their end
-    views = {row[0] for row in rows(database, "SHOW MATERIALIZED VIEWS")} - STANDING_VIEWS.keys()
+    listed = rows(database, "SHOW MATERIALIZED VIEWS")
+    views = {row[0].removeprefix("public.") for row in listed} - STANDING_VIEWS.keys()
     found = {
         table: Counter((row[0], row[1]) for row in rows(database, f"SELECT {key}, containers FROM {table}"))
         for table, key in TABLES.items()

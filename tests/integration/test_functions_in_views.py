@@ -28,7 +28,7 @@ def test_a_function_in_sql_serves_queries_and_views_and_survives_a_restart(open_
         "CREATE MATERIALIZED VIEW room WITH (incremental = 'strict') AS SELECT id, draught(depth, 2) AS d FROM berths"
     )
     assert rows(db, "SELECT * FROM room") == [(1, 9), (2, None)]
-    assert rows(db, "SHOW FUNCTIONS") == [("draught",)]
+    assert rows(db, "SHOW FUNCTIONS") == [("public.draught",)]
     with pytest.raises(errors.SeicheError):
         db.execute("DROP FUNCTION draught(int, int)")
     db.close()

@@ -132,4 +132,4 @@ def test_an_index_that_cannot_be_is_refused_and_leaves_nothing(open_database: Op
         db.execute("CREATE INDEX j ON plain (id)")
     with pytest.raises(errors.UndefinedColumn):
         db.execute("CREATE INDEX j ON ships (flat)")
-    assert [row[0] for row in db.sql("SHOW INDEXES").rows] == ["i"]
+    assert [row[0] for row in db.sql("SHOW INDEXES").rows] == ["public.i"]

@@ -494,7 +494,7 @@ def test_a_view_that_is_created_while_its_table_is_dropped_goes_with_it(
         created.result(60)
         dropped.result(60)
     assert rows(db, "SHOW JOBS") == []
-    assert rows(db, "SHOW TABLES") == [("berths",)]
+    assert rows(db, "SHOW TABLES") == [("public.berths",)]
     assert rows(db, "SHOW MATERIALIZED VIEWS") == []
     assert [record.message for record in caplog.records if record.levelname in ("ERROR", "WARNING")] == []
 

@@ -244,7 +244,7 @@ def test_subscriptions_are_objects_like_others(harbour: Engine, session: Session
     session.execute("ALTER SUBSCRIPTION lift_log SET SCHEMA quay; ALTER SUBSCRIPTION quay.lift_log OWNER TO postgres")
     text = "CREATE SUBSCRIPTION quay.lift_log FROM lifts WITH (retention = '1D')"
     assert rows(session, "SHOW CREATE SUBSCRIPTION quay.lift_log") == [("quay.lift_log", text)]
-    assert ("lift_log",) in rows(session, "SHOW SUBSCRIPTIONS FROM quay")
+    assert ("quay.lift_log",) in rows(session, "SHOW SUBSCRIPTIONS FROM quay")
     shown = "SELECT schema_name, definition, retention_seconds FROM rw_subscriptions WHERE name = 'lift_log'"
     assert rows(session, shown) == [("quay", text, 86_400)]
     session.execute("DECLARE c SUBSCRIPTION CURSOR FOR quay.lift_log; DECLARE d CURSOR WITH HOLD FOR SELECT 1")

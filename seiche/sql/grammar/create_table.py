@@ -43,7 +43,10 @@ def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | Cr
     body: _TableBody | None = None
     renamed: tuple[str, ...] = ()
     if cursor.sees_symbol(TokenType.L_PAREN):
-        if cursor.sees_symbol(TokenType.COMMA, 2) or cursor.sees_symbol(TokenType.R_PAREN, 2):
+        if cursor.sees_symbol(TokenType.R_PAREN, 1):
+            body = _TableBody(name)
+            cursor.index += 2
+        elif cursor.sees_symbol(TokenType.COMMA, 2) or cursor.sees_symbol(TokenType.R_PAREN, 2):
             renamed = cursor.column_names()
         else:
             body = _TableBody(name)

@@ -45,11 +45,12 @@ def names(session: Session, text: str) -> list[object]:
 
 
 def test_tables_of_one_name_live_side_by_side(port: Port, clerk: Session) -> None:
-    assert names(clerk, "SHOW TABLES") == ["fees", "ships"] and port.rows("SHOW TABLES") == [("ships",)]
+    assert names(clerk, "SHOW TABLES") == ["public.fees", "public.ships"]
+    assert port.rows("SHOW TABLES") == [("public.ships",)]
     assert [row[0] for row in rows(clerk, "SHOW COLUMNS FROM ships")][:2] == ["id", "owner"]
     assert [row[0] for row in port.rows("SHOW COLUMNS FROM ships")][:2] == ["id", "tons"]
     clerk.execute("CREATE SCHEMA archive; CREATE TABLE archive.fees (ship int); DROP TABLE ships")
-    assert port.rows("SHOW TABLES") == [("ships",)]
+    assert port.rows("SHOW TABLES") == [("public.ships",)]
     assert "archive" in names(clerk, "SHOW SCHEMAS") and ("archive",) not in port.rows("SHOW SCHEMAS")
     with pytest.raises(UndefinedTable):
         port.execute("DESCRIBE fees")
@@ -92,11 +93,11 @@ def test_a_session_goes_to_another_database_and_back(port: Port) -> None:
     with pytest.raises(UndefinedDatabase) as caught:
         session.execute("SET database TO ofice")
     assert caught.value.sqlstate == "3D000" and caught.value.hint == 'Perhaps you meant "office".'
-    assert rows(session, "SHOW TABLES") == [("tides",)]
+    assert rows(session, "SHOW TABLES") == [("public.tides",)]
     session.execute("BEGIN; SET database = dev; ROLLBACK")
-    assert rows(session, "SHOW TABLES") == [("tides",)]
+    assert rows(session, "SHOW TABLES") == [("public.tides",)]
     session.execute("RESET database")
-    assert rows(session, "SHOW TABLES") == [("ships",)]
+    assert rows(session, "SHOW TABLES") == [("public.ships",)]
     session.execute("SET database TO office; DISCARD ALL")
     assert rows(session, "SELECT current_database()") == [("dev",)]
     for text in ("BEGIN; SET LOCAL database TO office", "SELECT set_config('database', 'office', false)"):

@@ -90,7 +90,7 @@ def test_definitions_of_sources_are_listed_shown_and_renamed(tmp_path: Path) -> 
             " WITH (connector = 'datagen', fields.level.max = '9') FORMAT PLAIN ENCODE JSON"
         )
         port.execute("ALTER SOURCE tides RENAME TO waves")
-        assert port.rows("SHOW SOURCES") == [("waves",)]
+        assert port.rows("SHOW SOURCES") == [("public.waves",)]
         ((_, shown),) = port.rows("SHOW CREATE SOURCE waves")
         assert shown == (
             "CREATE SOURCE waves (level INT, low BOOLEAN AS level < 2)"

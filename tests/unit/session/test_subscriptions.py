@@ -21,7 +21,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Port]:
 
 
 def test_a_subscription_is_listed_where_clients_look(port: Port) -> None:
-    assert port.rows("SHOW SUBSCRIPTIONS") == [("ship_log",)]
+    assert port.rows("SHOW SUBSCRIPTIONS") == [("public.ship_log",)]
     assert port.rows("SELECT relkind FROM pg_class WHERE relname = 'ship_log'") == [(None,)]
     port.execute("ALTER SUBSCRIPTION ship_log OWNER TO pilot")
     query = "SELECT r.rolname FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner WHERE relname = 'ship_log'"

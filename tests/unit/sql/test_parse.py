@@ -584,7 +584,6 @@ def test_a_type_that_is_not_one_says_so(text: str, error: type[UserError], messa
         ("SELECT sum(a) OVER (PARTITION BY) FROM t", ")"),
         ("CREATE TABLE select (a int)", "select"),
         ("CREATE TABLE t (a int,,)", ","),
-        ("CREATE TABLE t ()", ")"),
         ("CREATE TABLE t (a int DEFAULT)", ")"),
         ("CREATE TABLE t (a int DEFAULT 1 +)", ")"),
         ("CREATE TABLE t (a int oops)", "oops"),
