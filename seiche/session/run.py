@@ -203,7 +203,9 @@ class Session:
         self._conversation.fail()
 
     def close(self) -> None:
-        """Ends the conversation: an open transaction is rolled back, cursors are closed, temporary tables dropped."""
+        """Ends the conversation: an open transaction is rolled back, cursors are closed, temporary tables dropped.
+        Nobody sees the session afterwards."""
+        self._database.sessions.pop(self.pid, None)
         with self._work.running():
             self._conversation.close()
             self._work.forget_limits()

@@ -85,6 +85,15 @@ def test_catalogs_show_the_database_of_the_session(port: Port, clerk: Session) -
     assert port.rows(f"SELECT pg_table_is_visible({oid})") == [(None,)]
 
 
+def test_nobody_sees_a_session_that_has_ended(port: Port) -> None:
+    session = Session(port.database, home="office")
+    seen = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {session.pid}"
+    assert port.rows(seen) == [(1,)]
+    session.close()
+    assert port.rows(seen) == [(0,)]
+    port.execute("ALTER DATABASE office RENAME TO bureau; ALTER DATABASE bureau RENAME TO office")
+
+
 def test_a_session_goes_to_another_database_and_back(port: Port) -> None:
     session = Session(port.database)
     session.execute("SET database TO office; CREATE TABLE tides (id int)")
