@@ -43,8 +43,10 @@ from seiche.types import (
     DATE,
     DOUBLE,
     INTEGER,
+    INTERVAL,
     REAL,
     SMALLINT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     VARCHAR,
@@ -207,7 +209,16 @@ def _converted(array: pa.ChunkedArray, type_: SqlType) -> pa.ChunkedArray:
     if pa.types.is_struct(array.type) or pa.types.is_map(array.type):
         shown = [None if value is None else _row_text(value) for value in array.to_pylist()]
         return pa.chunked_array([pa.array(shown, pa.string())])
+    if type_ == INTERVAL:
+        spans = [None if value is None else _span(value) for value in array.to_pylist()]
+        return pa.chunked_array([pa.array(spans, type_.arrow)])
+    if type_ == TIME:
+        array = array.cast(pa.time64("us"))
     return array.cast(type_.arrow)
+
+
+def _span(value: pa.MonthDayNano) -> dict[str, int]:
+    return {"months": value.months, "days": value.days, "micros": value.nanoseconds // 1000}
 
 
 def _spaced(array: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -241,6 +252,10 @@ def _type_of(type_: pa.DataType) -> SqlType:
             return DATE
         case _ if pa.types.is_timestamp(type_):
             return TIMESTAMPTZ if type_.tz is not None else TIMESTAMP
+        case _ if pa.types.is_interval(type_):
+            return INTERVAL
+        case _ if pa.types.is_time(type_):
+            return TIME
         case _ if pa.types.is_list(type_) or pa.types.is_large_list(type_):
             return array_of(_type_of(type_.value_type))
         case _ if pa.types.is_binary(type_) or pa.types.is_large_binary(type_):

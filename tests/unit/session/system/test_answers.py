@@ -53,6 +53,12 @@ def port() -> Iterator[Office]:
         ("SELECT format_type(1043, 24)", "character varying(20)"),
         ("SELECT format_type(NULL, -1)", None),
         ("SELECT current_database()", "dev"),
+        (
+            "SELECT interval '1 month 2 days 03:00' FROM pg_class LIMIT 1",
+            {"months": 1, "days": 2, "micros": 10_800_000_000},
+        ),
+        ("SELECT now() - now() FROM pg_class LIMIT 1", {"months": 0, "days": 0, "micros": 0}),
+        ("SELECT time '03:00:01' FROM pg_class LIMIT 1", 10_801_000_000),
         ("SELECT current_schemas(true)", ["pg_catalog", "public"]),
         ("SELECT (current_schemas(false))[1]", "public"),
         ("SELECT pg_get_userbyid(1)", "root"),
