@@ -147,7 +147,14 @@ class TableDefinitions:
             if column.default is not None:
                 bind_expression(column.default.tree, (), settings)
             if column.generated is not None:
-                bound = bind_expression(column.generated.tree, plain, settings)
+                bound = bind_expression(column.generated.tree, plain, replace(settings, now_ms=None))
+                if bound.reads_clock:
+                    raise InvalidDefinition(
+                        f'generated column "{column.name}" cannot read the clock',
+                        detail=f"Failed to bind expression: {column.generated.text}. "
+                        "The generation expression is not immutable.",
+                        hint="proctime() is the moment at which a row is written, and a DEFAULT may be now().",
+                    )
                 if column.name in statement.primary_key and (bound.volatile or bound.uses_now):
                     raise InvalidDefinition(
                         f'generated column "{column.name}" cannot be part of the primary key',

@@ -24,7 +24,7 @@ from seiche.sql.binder import Clause, Usage
 from seiche.sql.bound import Bound, BoundQuery, BoundRelation, Names, OutputColumn, aliased, has_tail
 from seiche.sql.casts import assign, settle
 from seiche.sql.expressions import expression_binder
-from seiche.sql.invocations import inlined
+from seiche.sql.invocations import NOW, inlined
 from seiche.sql.kept_fields import as_stored
 from seiche.sql.nodes import Settings, integer, null, type_of, typed
 from seiche.sql.places import place_of
@@ -75,6 +75,12 @@ class BoundExpression:
     type: SqlType
     uses_now: bool
     volatile: tuple[str, ...]
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether it has the moment of a statement in it, not only that of a row's arrival. Known only where it was
+        bound without a moment."""
+        return any(each.this == NOW for each in self.ast.find_all(exp.Anonymous))
 
 
 def bind_query(query: exp.Expr, names: Names, settings: Settings) -> BoundQuery:
