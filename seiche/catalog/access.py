@@ -93,6 +93,18 @@ def owns(catalog: Catalog, user: User, target: Target) -> bool:
             return False
 
 
+def sees(catalog: Catalog, user: User, item: CatalogObject) -> bool:
+    """Whether SHOW and DESCRIBE tell the user of an object: who owns it, and who may do anything with it. What belongs
+    to a relation, as indexes do, is seen with that, and everybody may call functions."""
+    if item.kind is ObjectKind.FUNCTION:
+        return True
+    if owns(catalog, user, item) or any(may(catalog, user, each, item) for each in privileges_of(item)):
+        return True
+    if item.kind is ObjectKind.INDEX:
+        return any(sees(catalog, user, catalog.get(each)) for each in item.dependencies)
+    return item.parent is not None and sees(catalog, user, catalog.get(item.parent))
+
+
 def access_list(catalog: Catalog, target: int, owner: str) -> list[str] | None:
     """Who may do what, in PostgreSQL's form `user=letters/grantor`; None where only the owner may anything."""
     names = {PUBLIC: "", **{it.id: it.name for it in catalog.users}}

@@ -131,6 +131,10 @@ class Guard:
                         self._refuse_others(item)
             case ast.Explain():
                 self.check(statement.statement)
+            case ast.Describe() | ast.ShowColumns() | ast.ShowCreate():
+                self._see(statement.name)
+            case ast.ShowObjects(ast.Listing.INDEXES, ast.ObjectName() as relation):
+                self._see(relation)
             case _:
                 pass  # the rest is open to all, but for what its queries read
         if is_dataclass(statement):
@@ -185,6 +189,12 @@ class Guard:
         if item is not None:
             self._use(item)
             self._need(Privilege.SELECT, item)
+
+    def _see(self, name: ast.ObjectName) -> None:
+        item = self._found(name.parts)
+        if item is not None:
+            self._use(item)
+            self._demand(access.sees(self._catalog, self._user, item), f"permission denied for {described(item)}")
 
     def _write(self, name: ast.ObjectName, privilege: Privilege, *, reading: bool) -> None:
         item = self._found(name.parts)

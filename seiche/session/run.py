@@ -434,7 +434,9 @@ class Session:
             case ast.ShowParameters():
                 return show.show_parameters(self._database, statement)
             case ast.ShowObjects():
-                return show.show_objects(self._database, self.variables, statement)
+                return show.show_objects(
+                    self._database, self._database.catalog.user(self.user), self.variables, statement
+                )
             case ast.ShowColumns():
                 return show.describe(self._database, self.variables, statement.name, statement.pattern or "%")
             case ast.ShowCreate():

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from seiche.catalog import access
 from seiche.catalog.catalog import Catalog
-from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus
+from seiche.catalog.objects import FOLLOWING_KINDS, CatalogObject, ObjectKind, ObjectStatus, User
 from seiche.catalog.pg_catalog import SYSTEM_NAMESPACES
 from seiche.catalog.system_views import try_system_view
 from seiche.config import SYSTEM_PARAMETERS
@@ -47,7 +48,8 @@ def rows(tag: str, columns: Iterable[tuple[str, SqlType]], values: Rows) -> Resu
     return Result(tag, tuple(OutputColumn(name, name, type_) for name, type_ in columns), _rows=values)
 
 
-def show_objects(database: Database, variables: Variables, statement: ast.ShowObjects) -> Result:
+def show_objects(database: Database, user: User, variables: Variables, statement: ast.ShowObjects) -> Result:
+    """Of objects, those that the user sees."""
     catalog = database.catalog.seen_from(variables.database)
     match statement.listing:
         case ast.Listing.SCHEMAS:
@@ -67,7 +69,8 @@ def show_objects(database: Database, variables: Variables, statement: ast.ShowOb
             return _indexes(catalog, variables, statement.source, statement.pattern)
         case listing:
             found = _in_schema(catalog, variables, statement.source, _LISTED[listing])
-            return _names([_qualified(it) for it in found if _like(it.name, statement.pattern)])
+            shown = [it for it in found if _like(it.name, statement.pattern) and access.sees(catalog, user, it)]
+            return _names(map(_qualified, shown))
     return _names(sorted(name for name in names if _like(name, statement.pattern)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,27 @@ def test_what_a_user_makes_is_the_users_own(port: Port) -> None:
     port.execute("ALTER TABLE tides OWNER TO root; ALTER VIEW high OWNER TO root; DROP USER pilot")
     assert port.rows("SHOW USERS") == [("ada",), ("postgres",), ("root",), ("rwadmin",)]
     assert port.rows(owners) == [("high", "root"), ("tides", "root")]
+
+
+def test_show_tells_a_user_of_what_the_user_may_do_something_with(tmp_path: Path) -> None:
+    with open_port(tmp_path) as port:
+        port.execute("CREATE USER pilot; CREATE SCHEMA quay; GRANT USAGE ON SCHEMA quay TO pilot")
+        port.execute("CREATE TABLE quay.berths (id int); CREATE VIEW quay.free AS SELECT id FROM quay.berths")
+        pilot = port.session("pilot")
+
+        def shown(text: str) -> list[tuple[Any, ...]]:
+            return list(pilot.execute(text)[-1].rows)
+
+        assert shown("SHOW TABLES FROM quay") == shown("SHOW VIEWS FROM quay") == []
+        with pytest.raises(InsufficientPrivilege, match='permission denied for table "quay.berths"'):
+            pilot.execute("SHOW COLUMNS FROM quay.berths")
+        port.execute("GRANT INSERT ON quay.berths TO pilot")
+        assert (shown("SHOW TABLES FROM quay"), shown("SHOW VIEWS FROM quay")) == ([("quay.berths",)], [])
+        assert shown("DESCRIBE quay.berths")[0][:2] == ("id", "integer")
+        port.execute("REVOKE USAGE ON SCHEMA quay FROM pilot")
+        with pytest.raises(InsufficientPrivilege, match='permission denied for schema "quay"'):
+            pilot.execute("DESCRIBE quay.berths")
+        assert port.rows("SHOW VIEWS FROM quay") == [("quay.free",)]
 
 
 def test_passwords_are_kept_as_verifiers_and_shown_nowhere(tmp_path: Path) -> None:
