@@ -8,6 +8,7 @@ offers, files and settings above all, is out of reach.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -283,6 +284,8 @@ class _Rewriting:
                 return self._comparison(node)
             case exp.DPipe():
                 return _joined(node)
+            case exp.JSONBExtract() | exp.JSONBExtractScalar():
+                return _at_path(node)
             case exp.Any():
                 inner = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
                 found = _array_literal(inner)
@@ -511,6 +514,17 @@ def _array_literal(node: exp.Expr) -> exp.Expr | None:
             items.append(exp.Literal.string(re.sub(r"\\(.)", r"\1", quoted) if quoted else bare.strip()))
     array = exp.Array(expressions=items)
     return exp.Cast(this=array, to=_duckdb_type(cast)) if cast is not None else array
+
+
+def _at_path(node: exp.JSONBExtract | exp.JSONBExtractScalar) -> exp.Expr:
+    """`value #> '{a,0}'` and `value #>> '{a,0}'`; a number is taken for a place in an array."""
+    steps = _array_literal(node.expression)
+    if not isinstance(steps, exp.Array):
+        raise NotForUs
+    names = [step.name for step in steps.expressions]
+    path = "$" + "".join(f"[{name}]" if name.isdigit() else "." + json.dumps(name) for name in names)
+    found = "json_extract_string" if isinstance(node, exp.JSONBExtractScalar) else "json_extract"
+    return _call_to(found, [exp.Paren(this=node.this), exp.Literal.string(path)])
 
 
 def _formatted(arguments: list[exp.Expr], ask: Callable[..., exp.Expr]) -> exp.Expr:

@@ -14,7 +14,7 @@ from itertools import count
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, SyntaxError_
+from seiche.errors import FeatureNotSupported, InvalidParameter, SyntaxError_
 from seiche.sql.casts import to_text
 from seiche.sql.functions.jsonb import items_of, starts, variant
 from seiche.sql.functions.registry import function
@@ -399,6 +399,10 @@ def _parser(arguments: Nodes, root: exp.Expr, settings: Settings) -> _Parser:
         if not isinstance(arguments[2], exp.Literal):
             raise FeatureNotSupported("the variables of a jsonpath must be a constant")
         variables = json.loads(arguments[2].this)
+        if not isinstance(variables, dict):
+            raise InvalidParameter(
+                '"vars" argument is not an object', hint="Give the variables of the path by name, as in '{\"min\": 2}'."
+            )
     return _Parser(path.this, root, variables, settings)
 
 

@@ -62,6 +62,8 @@ def port() -> Iterator[Office]:
         ("SELECT current_schemas(true)", ["pg_catalog", "public"]),
         ("SELECT (current_schemas(false))[1]", "public"),
         ("SELECT pg_get_userbyid(1)", "root"),
+        ("""SELECT json_build_object('a', json_build_array(1, 'x')) #>> '{a,1}' FROM pg_class LIMIT 1""", "x"),
+        ("""SELECT json_build_object('a', 'x') -> 'a' #>> '{}' FROM pg_class LIMIT 1""", "x"),
         ("SELECT usesysid FROM pg_shadow WHERE usename = 'root'", 1),
         ("SELECT pg_cancel_backend(1024)", False),
         ("SELECT 1 < ANY(current_schemas(NULL)::integer[])", None),
