@@ -69,6 +69,7 @@ def pg_proc(facts: Facts) -> Iterator[Row]:
             "prolang": LANGUAGES.get(str(it.properties.get("language")), LANGUAGES["sql"]),
             "procost": 1.0,
             "prokind": "a" if it.properties.get("aggregate") else "f",
+            "proretset": bool(it.properties.get("rows")),
             "provolatile": "i",
             "proparallel": "s",
             "pronargs": len(arguments),

@@ -146,12 +146,15 @@ def internal_tables(facts: Facts) -> Iterator[Row]:
         yield head | {"job_id": it.parent}
 
 
+_FUNCTION_KINDS = (("aggregate", "aggregate"), ("rows", "table"))
+
+
 def functions(facts: Facts) -> Iterator[Row]:
     for it, head in _heads(facts, ObjectKind.FUNCTION):
         types = [type_oid(column.type) for column in it.columns]
         plain = {name: head[name] for name in ("id", "name", "schema_id", "owner", "acl", "created_at")}
         yield plain | {
-            "type": "aggregate" if it.properties.get("aggregate") else "scalar",
+            "type": next((kind for flag, kind in _FUNCTION_KINDS if it.properties.get(flag)), "scalar"),
             "arg_type_ids": types[:-1],
             "return_type_id": types[-1] if types else 0,
             "language": str(it.properties.get("language", "sql")),

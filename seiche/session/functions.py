@@ -40,8 +40,10 @@ def create_function(definitions: Definitions, statement: ast.CreateFunction, tex
     else:
         check_function(function, names, Settings(timezone="UTC", now_ms=0, strict=True))
     parameters = tuple(Column(label or "", type_) for label, type_ in function.parameters)
-    signature = (*parameters, Column("", function.returns))
-    properties = {"language": function.language, **({"aggregate": True} if function.aggregate else {})}
+    row = function.returns.element if function.columns else None
+    signature = (*parameters, Column("", row or function.returns))
+    flags = {"aggregate": function.aggregate, "rows": bool(function.columns)}
+    properties = {"language": function.language, **{flag: True for flag, is_set in flags.items() if is_set}}
     item = definitions.new_object(ObjectKind.FUNCTION, schema, name, text, signature, None, properties)
     item = replace(item, dependencies=frozenset(ObjectId(each) for each in names.mentioned))
     if existing is not None and statement.or_replace:

@@ -52,6 +52,7 @@ def user_function(statement: ast.CreateFunction) -> UserFunction:
         statement.language,
         statement.volatile,
         statement.aggregate,
+        statement.columns,
     )
 
 

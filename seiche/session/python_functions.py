@@ -1,7 +1,8 @@
 """Functions that users wrote in Python, made known to Spark.
 
 The body defines a function of the same name, or the steps of an aggregate, which is called with the rows of a group.
-Spark calls it on the executors, over Arrow batches. It is registered in
+Spark calls it on the executors, over Arrow batches. One that returns rows yields them, or returns a list of them, and
+Spark gets them as an array. Each is registered in
 two forms: one that raises, for queries, and one that gives NULL where it raises, for views. Both are made of source
 text alone and travel with the query, so executors need nothing of this package.
 """
@@ -34,40 +35,48 @@ import decimal as _decimal
 import json as _json
 import operator as _operator
 
+_seiche_exactly = _decimal.Context(prec=76)  # Python's own would round a number of 38 digits to 28
 
 def _seiche_in(value, kind):
     if value is None:
         return None
     if kind == "NUMERIC":  # without the zeros that only the column's scale asks for
         whole = value.to_integral_value()
-        return whole if value == whole else value.normalize()
+        return whole if value == whole else value.normalize(_seiche_exactly)
     return _json.loads(value) if kind == "JSONB" else value
 
 
-def _seiche_out(value, kind, scale):
+def _seiche_out(value, form):
     if value is None:
         return None
+    kind, scale, parts = form
     if kind in ("SMALLINT", "INTEGER", "BIGINT"):
         return _operator.index(value)
     if kind in ("REAL", "DOUBLE"):
         return float(value)
     if kind == "NUMERIC":
-        return _decimal.Decimal(str(value)).quantize(_decimal.Decimal(1).scaleb(-scale))
+        return _decimal.Decimal(str(value)).quantize(_decimal.Decimal(1).scaleb(-scale), context=_seiche_exactly)
     if kind == "JSONB":
         return _json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     if kind == "BOOLEAN":
         return bool(value)
     if kind == "STRUCT":
-        return _seiche_row(value)
+        return _seiche_row(value, parts)
+    if kind == "ARRAY":
+        return [_seiche_out(each, parts) for each in value]
     return str(value) if kind == "VARCHAR" else value
 
 
-def _seiche_row(value):
+def _seiche_row(value, fields):
     if isinstance(value, (tuple, list)):
-        return tuple(value)
-    if isinstance(value, dict):
-        return tuple(value.get(name) for name in _seiche_fields)
-    return tuple(getattr(value, name) for name in _seiche_fields)
+        if len(value) != len(fields):
+            raise ValueError(f"a row of {len(fields)} columns was expected, and {len(value)} values were given")
+        values = value
+    elif isinstance(value, dict):
+        values = [value.get(name) for name, _ in fields]
+    else:
+        values = [getattr(value, name) for name, _ in fields]
+    return tuple(_seiche_out(each, form) for each, (_, form) in zip(values, fields))
 
 
 def _seiche_given(values):
@@ -85,12 +94,14 @@ def _seiche_tolerant(*values):
 
 
 _seiche_kinds = {kinds}
-_seiche_fields = {fields}
+_seiche_form = {form}
 """
 
 _FUNCTION = """
 def _seiche_strict(*values):
-    return _seiche_out({name}(*_seiche_given(values)), {kind!r}, {scale})
+    if {null_for_null} and any(value is None for value in values):
+        return None
+    return _seiche_out({name}(*_seiche_given(values)), _seiche_form)
 """
 
 _AGGREGATE = """
@@ -98,7 +109,7 @@ def _seiche_strict(rows):
     state = create_state()
     for row in () if rows is None else rows:
         state = accumulate(state, *_seiche_given(row))
-    return _seiche_out(finish(state), {kind!r}, {scale})
+    return _seiche_out(finish(state), _seiche_form)
 """
 
 
@@ -136,14 +147,20 @@ def _result(type_: SqlType) -> Any:
     return type_.spark
 
 
+def _form(type_: SqlType) -> tuple[str, int, Any]:
+    """What a value has to become: its kind, its scale, and the same of its element or, by name, of its fields."""
+    if type_.element is not None:
+        return type_.kind.name, 0, _form(type_.element)
+    return type_.kind.name, type_.scale, tuple((name, _form(part)) for name, part in type_.fields)
+
+
 def _loaded(function: UserFunction) -> dict[str, Any]:
     kinds = json.dumps([type_.kind.name for _, type_ in function.parameters])
     calls = (
         _CALLS.replace("{call}", _AGGREGATE if function.aggregate else _FUNCTION)
         .replace("{name}", function.name)
-        .replace("{fields}", json.dumps([name for name, _ in function.returns.fields]))
-        .replace("{kind!r}", repr(function.returns.kind.name))
-        .replace("{scale}", str(function.returns.scale))
+        .replace("{null_for_null}", str(function.strict))
+        .replace("{form}", repr(_form(function.returns)))
         .replace("{kinds}", kinds)
     )
     # No module of this name can be imported, so the functions are pickled by value.

@@ -46,6 +46,7 @@ from seiche.sql.places import begin_as, place_of, pointing_at
 from seiche.sql.scopes import Entry, RangeVariable, Scope
 from seiche.sql.series import refuse_endless
 from seiche.sql.time_travel import past_source
+from seiche.sql.user_rows import user_rows
 from seiche.sql.values import values
 from seiche.types import Kind
 
@@ -390,6 +391,8 @@ def _function(
     binder = binding.expressions(inside, Clause.FROM)
     if is_function(name) or name in ("now", "current_date"):
         made = tables.single_row(settle(binder.bind(node), binding.settings))
+    elif (written := user_rows(binder, name, arguments, ordinality=ordinality)) is not None:
+        made = written
     else:
         refuse_endless(name, arguments)
         bound = [binder.bind(argument) for argument in arguments]

@@ -82,24 +82,40 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         return aggregated(binder, own, arguments)
     if name == secret_arguments.REFERENCE:
         raise secret_arguments.misplaced()
-    written = binder.functions.functions(name) if binder.functions is not None and not is_function(name) else ()
-    if binder.functions is not None and written:
-        if any(isinstance(argument, exp.Kwarg) for argument in arguments):
-            raise FeatureNotSupported(
-                "named function arguments are not supported yet", hint=f"Write those of {name} in their order."
-            )
-        given = [secret_arguments.looked_up(binder.functions, each) or binder.bind(each) for each in arguments]
-        chosen = overloads.chosen(written, given)
-        binder.functions.call(chosen)
-        return inlined(binder, chosen, given)
+    written = written_function(binder, name, arguments)
+    if written is not None:
+        if written[0].columns:
+            raise _misplaced_rows(binder)
+        return inlined(binder, *written)
     bound = [binder.bind(argument) for argument in arguments]
     if not is_function(name):
         if name in _SET_RETURNING:
-            raise FeatureNotSupported(f"set-returning functions are not allowed in {binder.clause.value}")
+            raise _misplaced_rows(binder)
         raise undefined(name, bound, [*aggregate_names(), *RANKING, *OFFSET])
     if name in _VOLATILE and name not in binder.usage.volatile:
         binder.usage.volatile.append(name)
     return invoke(name, bound, binder.settings)
+
+
+def _misplaced_rows(binder: Binder) -> FeatureNotSupported:
+    return FeatureNotSupported(f"set-returning functions are not allowed in {binder.clause.value}")
+
+
+def written_function(
+    binder: Binder, name: str, arguments: Sequence[exp.Expr]
+) -> tuple[UserFunction, list[exp.Expr]] | None:
+    """The user's function that a call means, with the call's arguments; None where there is none of that name."""
+    written = binder.functions.functions(name) if binder.functions is not None and not is_function(name) else ()
+    if binder.functions is None or not written:
+        return None
+    if any(isinstance(argument, exp.Kwarg) for argument in arguments):
+        raise FeatureNotSupported(
+            "named function arguments are not supported yet", hint=f"Write those of {name} in their order."
+        )
+    given = [secret_arguments.looked_up(binder.functions, each) or binder.bind(each) for each in arguments]
+    chosen = overloads.chosen(written, given)
+    binder.functions.call(chosen)
+    return chosen, given
 
 
 def inlined(binder: Binder, function: UserFunction, arguments: list[exp.Expr]) -> exp.Expr:
@@ -111,8 +127,8 @@ def inlined(binder: Binder, function: UserFunction, arguments: list[exp.Expr]) -
     if function.volatile and function.name not in binder.usage.volatile:
         binder.usage.volatile.append(function.name)
     if function.language == "python":
-        called = call(function.returns, function.spark_name(raises=binder.settings.strict), *given)
-        return _unless_null(function, given, called)
+        # What is strict sees to NULL itself: Spark calls it before it looks at a condition around the call.
+        return call(function.returns, function.spark_name(raises=binder.settings.strict), *given)
     inside = binder.surroundings.around(list(zip(parameter_names(function), given, strict=True)))
     value = binder.called(inside, Clause.FROM).bind(body_of(function))
     if not castable(type_of(value), function.returns, Context.ASSIGNMENT):

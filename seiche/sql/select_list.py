@@ -26,6 +26,8 @@ from seiche.sql.output_names import output_name
 from seiche.sql.places import begin_as, place_of, pointing_at
 from seiche.sql.scopes import Entry, RangeVariable, Scope
 from seiche.sql.series import refuse_endless
+from seiche.sql.user_functions import Functions
+from seiche.sql.user_rows import returns_rows, user_rows
 from seiche.types import Kind
 
 
@@ -122,7 +124,8 @@ def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scop
 
     One among the arguments of another is joined first, so that the other sees each of its rows.
     """
-    if not _set_returning(node):
+    binder = binding.expressions(scope, Clause.FROM)
+    if not _set_returning(node, binder.functions):
         return node
     calls = (call_of(part) for projection in node.expressions for part in own_nodes(projection))
     aggregated = any(made is not None and is_aggregate(made[0]) for made in calls)
@@ -133,19 +136,22 @@ def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scop
             hint="Put the grouping into a derived table, or the function into FROM.",
         )
     node = node.copy()
-    found = _set_returning(node)
-    outer = {id(part) for part in found if any(other is not part for other in own_nodes(part) if _is_set(other))}
+    found = _set_returning(node, binder.functions)
+    ids = {id(part) for part in found}
+    outer = {id(part) for part in found if any(other is not part for other in own_nodes(part) if id(other) in ids)}
     innermost = [part for part in found if id(part) not in outer and _is_inside(part, outer)]
     chosen = innermost or found
-    binder = binding.expressions(scope, Clause.FROM)
     arrays: list[exp.Expr] = []
     for part in chosen:
         call = call_of(part)
         assert call is not None
-        refuse_endless(*call)
-        bound = [binder.bind(argument) for argument in call[1]]
-        with pointing_at(part):
-            arrays.append(tables.table_function(call[0], bound, binding.settings, ordinality=False).exploded)
+        rows_of_it = user_rows(binder, *call)
+        if rows_of_it is None:
+            refuse_endless(*call)
+            bound = [binder.bind(argument) for argument in call[1]]
+            with pointing_at(part):
+                rows_of_it = tables.table_function(call[0], bound, binding.settings, ordinality=False)
+        arrays.append(rows_of_it.exploded)
     made = tables.single(arrays[0]) if len(arrays) == 1 else tables.zipped(arrays)
     ref = binding.ref("rows")
     rows, entries = tables.rendered(made, "value", ref)
@@ -162,13 +168,13 @@ def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scop
     return exploded(binding, node, select, scope) if innermost else node
 
 
-def _set_returning(node: exp.Select) -> list[exp.Expr]:
-    return [part for projection in node.expressions for part in own_nodes(projection) if _is_set(part)]
+def _set_returning(node: exp.Select, functions: Functions | None) -> list[exp.Expr]:
+    return [part for projection in node.expressions for part in own_nodes(projection) if _is_set(part, functions)]
 
 
-def _is_set(part: exp.Expr) -> bool:
+def _is_set(part: exp.Expr, functions: Functions | None) -> bool:
     named = call_of(part)
-    return named is not None and named[0] in tables.SET_RETURNING
+    return named is not None and (named[0] in tables.SET_RETURNING or returns_rows(functions, *named))
 
 
 def _is_inside(part: exp.Expr, outer: Container[int]) -> bool:

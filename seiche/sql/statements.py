@@ -235,7 +235,7 @@ class FunctionParameter:
 @dataclass(frozen=True, slots=True)
 class CreateFunction:
     """A function, or an aggregate. A `strict` one gives NULL for any NULL argument; a `volatile` one may answer
-    otherwise each time."""
+    otherwise each time. `columns` are those of the rows it returns: as `UserFunction` has them."""
 
     name: ObjectName
     parameters: tuple[FunctionParameter, ...]
@@ -247,6 +247,7 @@ class CreateFunction:
     language: str = "sql"
     volatile: bool = False
     aggregate: bool = False
+    columns: tuple[tuple[str, SqlType], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

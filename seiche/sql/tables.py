@@ -73,7 +73,7 @@ def table_function(name: str, arguments: list[exp.Expr], settings: Settings, *, 
         case "unnest":
             made = _unnest(arguments, settings)
         case "_pg_expandarray":  # of information_schema: the elements with their places
-            counted = _numbered(single(_unnest(arguments[:1], settings).exploded))
+            counted = numbered(single(_unnest(arguments[:1], settings).exploded))
             made = TableFunction(counted.exploded, (("x", "item"), ("n", "ordinality")))
         case "jsonb_array_elements" | "json_array_elements" | "jsonb_array_elements_text" | "json_array_elements_text":
             made = _json_elements(name, arguments, settings)
@@ -101,7 +101,7 @@ def table_function(name: str, arguments: list[exp.Expr], settings: Settings, *, 
             made = _json_each(name, arguments, settings)
         case _:
             raise undefined(name, arguments)
-    return _numbered(made) if ordinality else made
+    return numbered(made) if ordinality else made
 
 
 def single(exploded: exp.Expr) -> TableFunction:
@@ -141,7 +141,7 @@ def _item(value: exp.Expr, type_: SqlType) -> exp.Expr:
     return typed(exp.Alias(this=value, alias=exp.to_identifier(ITEM, quoted=True)), type_)
 
 
-def _numbered(made: TableFunction) -> TableFunction:
+def numbered(made: TableFunction) -> TableFunction:
     """WITH ORDINALITY: the items counted from one."""
     item_type = element_type(made.exploded)
     wrapped = struct_of(("item", item_type), ("ordinality", BIGINT))

@@ -27,7 +27,11 @@ MAX_DEPTH = 32  # of functions that call functions
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """`parameters` have a name or None. A `strict` one gives NULL for any NULL argument. An `aggregate` takes rows."""
+    """`parameters` have a name or None. A `strict` one gives NULL for any NULL argument. An `aggregate` takes rows.
+
+    `columns` are those of the rows that a function returns, none where it returns a value. What such a function
+    `returns` is an array: of structs, or of bare values where the rows have one column.
+    """
 
     name: str
     parameters: tuple[tuple[str | None, SqlType], ...]
@@ -37,11 +41,12 @@ class UserFunction:
     language: str = "sql"
     volatile: bool = False
     aggregate: bool = False
+    columns: tuple[tuple[str, SqlType], ...] = ()
 
     def spark_name(self, *, raises: bool) -> str:
         """Another name for another body, so that a replaced function is never mistaken for the new one."""
         types = [str(type_) for _, type_ in self.parameters]
-        told = "\0".join([self.name, self.body, str(self.returns), *types])
+        told = "\0".join([self.name, self.body, str(self.strict), str(self.returns), *types])
         return f"seiche_{sha256(told.encode()).hexdigest()[:16]}_{'strict' if raises else 'tolerant'}"
 
 

@@ -8,7 +8,7 @@ from seiche.errors import FeatureNotSupported, InvalidDefinition
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.type_names import read_type
 from seiche.sql.statements import CreateFunction, FunctionParameter
-from seiche.types import SqlType
+from seiche.types import SqlType, array_of, struct_of
 
 _ATTRIBUTES = (
     ("immutable",), ("stable",), ("volatile",), ("strict",), ("called", "on", "null", "input"),
@@ -28,14 +28,17 @@ def create_function(cursor: Cursor, or_replace: bool, *, aggregate: bool = False
     language: str | None = None
     body: str | None = None
     attributes: list[str] = []
+    columns: tuple[tuple[str, SqlType], ...] = ()
     while cursor.peek() is not None:
         if (found := next((each for each in _ATTRIBUTES if cursor.sees(*each)), None)) is not None:
             cursor.index += len(found)
             attributes.append(" ".join(found))
         elif cursor.accept("returns"):
-            if cursor.word() in ("table", "setof"):
-                raise cursor.unsupported("a function that returns rows")
-            returns = read_type(cursor)
+            if cursor.accept("table"):
+                columns = _row_columns(cursor)
+            elif cursor.accept("setof"):
+                columns = (("", read_type(cursor)),)
+            returns = _array_of_rows(columns) if columns else read_type(cursor)
         elif cursor.accept("language"):
             language = (cursor.string() if cursor.sees_symbol(TokenType.STRING) else cursor.name()).lower()
         elif cursor.accept("as"):
@@ -55,6 +58,10 @@ def create_function(cursor: Cursor, or_replace: bool, *, aggregate: bool = False
         )
     if aggregate and language != "python":
         raise FeatureNotSupported("an aggregate in SQL is not supported", hint="Write it in Python.")
+    if columns and language != "python":
+        raise FeatureNotSupported("a function in SQL that returns rows is not supported", hint="Write it in Python.")
+    if columns and aggregate:
+        raise InvalidDefinition("an aggregate returns one value, not rows")
     return CreateFunction(
         name,
         parameters,
@@ -66,7 +73,19 @@ def create_function(cursor: Cursor, or_replace: bool, *, aggregate: bool = False
         language=language,
         volatile="volatile" in attributes,
         aggregate=aggregate,
+        columns=columns,
     )
+
+
+def _row_columns(cursor: Cursor) -> tuple[tuple[str, SqlType], ...]:
+    cursor.expect_symbol(TokenType.L_PAREN)
+    columns = cursor.comma_separated(lambda: (cursor.name(), read_type(cursor)))
+    cursor.expect_symbol(TokenType.R_PAREN)
+    return columns
+
+
+def _array_of_rows(columns: tuple[tuple[str, SqlType], ...]) -> SqlType:
+    return array_of(columns[0][1] if len(columns) == 1 else struct_of(*columns))
 
 
 def parameter_list(cursor: Cursor) -> tuple[FunctionParameter, ...]:

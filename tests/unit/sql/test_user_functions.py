@@ -21,7 +21,7 @@ from seiche.sql.dialect import Seiche
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateFunction, Drop
 from seiche.sql.user_functions import UserFunction
-from seiche.types import BIGINT, INTEGER, NUMERIC, VARCHAR
+from seiche.types import BIGINT, INTEGER, NUMERIC, VARCHAR, array_of, struct_of
 
 SHIPS = BoundRelation(1, "ships", (Column("id", INTEGER), Column("name", VARCHAR), Column("load", NUMERIC)), None, "r1")
 TOLERANT = Settings(now_ms=0, strict=False)
@@ -59,6 +59,7 @@ def written(text: str) -> UserFunction:
         statement.strict,
         statement.language,
         aggregate=statement.aggregate,
+        columns=statement.columns,
     )
 
 
@@ -238,3 +239,28 @@ def test_only_the_function_that_is_called_is_used() -> None:
     harbour = Harbour(*DEPTHS)
     bind_query(sqlglot.parse_one("SELECT depth(name) FROM ships", dialect=Seiche), harbour, TOLERANT)
     assert [each.parameters for each in harbour.called] == [(("b", VARCHAR),)]
+
+
+WORDS = """CREATE FUNCTION words(sentence varchar) RETURNS TABLE (word varchar, length int) LANGUAGE python AS $$
+def words(sentence):
+    return [(word, len(word)) for word in sentence.split()]
+$$"""
+
+
+def test_a_function_that_returns_rows_is_exploded_in_from_and_in_a_select_list() -> None:
+    function = written(WORDS)
+    assert function.columns == (("word", VARCHAR), ("length", INTEGER))
+    assert function.returns == array_of(struct_of(*function.columns))
+    exploded = f"EXPLODE({function.spark_name(raises=False).upper()}(`ships`.`name`))"
+    assert exploded in bound("SELECT w.word FROM ships, words(name) AS w WHERE w.length > 3", WORDS)
+    assert exploded in bound("SELECT words(name) FROM ships", WORDS)
+
+
+def test_rows_of_one_column_are_bare_values() -> None:
+    function = written("CREATE FUNCTION numbers() RETURNS SETOF int LANGUAGE python AS 'def numbers(): return [1]'")
+    assert (function.columns, function.returns) == ((("", INTEGER),), array_of(INTEGER))
+
+
+def test_rows_are_no_value() -> None:
+    with pytest.raises(FeatureNotSupported, match="not allowed in WHERE"):
+        bound("SELECT id FROM ships WHERE words(name) IS NULL", WORDS)
