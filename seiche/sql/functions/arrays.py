@@ -7,6 +7,7 @@ from sqlglot import exp
 from seiche.errors import DatatypeMismatch
 from seiche.sql.casts import Context, castable, common_type, convert, to_text
 from seiche.sql.functions.registry import Any_, function, undefined
+from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import (
     Settings,
     binary,
@@ -17,6 +18,7 @@ from seiche.sql.nodes import (
     conjunction,
     disjunction,
     equal,
+    guarded,
     integer,
     is_null,
     lambda_,
@@ -174,7 +176,11 @@ def _array_position_from(arguments: Nodes, settings: Settings) -> exp.Expr:
     found = _array_positions(arguments[:2], settings)
     start = arguments[2]
     later = exp.GTE(this=exp.column("p"), expression=start)
-    return call(INTEGER, "get", call(type_of(found), "filter", found, lambda_(later, "p")), integer(0))
+    position = call(INTEGER, "get", call(type_of(found), "filter", found, lambda_(later, "p")), integer(0))
+    if constant_integer(start) is not None:
+        return position
+    nowhere = conjunction([is_null(start.copy()), not_null(arguments[0].copy())])
+    return guarded(position, nowhere, "initial position must not be null", settings)
 
 
 @function("array_positions", takes=[Any_.ARRAY, Any_.ELEMENT])
