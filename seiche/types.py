@@ -13,6 +13,7 @@ affair: `character varying(20)` is stored and computed with as any other text.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -75,7 +76,7 @@ class SqlType:
             case Kind.ARRAY:
                 return f"{self.element}[]"
             case Kind.STRUCT:
-                return "struct<" + ", ".join(f"{name} {type_}" for name, type_ in self.fields) + ">"
+                return "struct<" + ", ".join(f"{_as_written(name)} {type_}" for name, type_ in self.fields) + ">"
             case Kind.MAP:
                 return f"map({self.fields[0][1]},{self.fields[1][1]})"
             case _:
@@ -206,6 +207,14 @@ class SqlType:
             length=data.get("length", 0),
             padded=data.get("padded", False),
         )
+
+
+_BARE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def _as_written(name: str) -> str:
+    """The name of a field, in quotes where it would be folded or end without them."""
+    return name if _BARE_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 _SPARK = {

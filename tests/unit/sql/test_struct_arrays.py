@@ -6,7 +6,8 @@ import pytest
 
 from seiche.errors import SyntaxError_
 from seiche.sql.bind import BoundRelation, Settings, bind_query
-from seiche.sql.parse import parse_query
+from seiche.sql.parse import parse, parse_query
+from seiche.sql.statements import CreateTable
 from seiche.types import INTEGER, SqlType, array_of, struct_of
 
 DEPTH = struct_of(("depth", INTEGER))
@@ -36,3 +37,10 @@ def test_an_array_of_structs_is_a_type(text: str, type_: SqlType) -> None:
 def test_a_list_without_array_is_refused(text: str) -> None:
     with pytest.raises(SyntaxError_, match="near"):
         parse_query(f"SELECT {text}")
+
+
+def test_a_struct_is_told_with_the_names_of_its_fields_as_they_are_written() -> None:
+    told = 'struct<"Quay" integer, "north ""side""" boolean, number integer[]>'
+    (parsed,) = parse(f"CREATE TABLE t (v {told})")
+    assert isinstance(parsed.statement, CreateTable)
+    assert str(parsed.statement.columns[0].type) == told
