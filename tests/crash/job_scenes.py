@@ -71,11 +71,15 @@ def check_pools(database: seiche.Engine) -> None:
 
 
 def tell(database: seiche.Engine) -> None:
-    """Prints `at <seconds> <percent> …`, a percentage for each view, until it is killed."""
+    """Prints `at <seconds> <seconds> <percent> …`, a percentage for each view, until it is killed.
+
+    What is told was so at a moment between the two, which are far apart where others have the processor.
+    """
     while True:
+        asked = time.monotonic()
         found = [percent_of(str(row[2])) for row in rows(database, "SHOW JOBS")]
         if len(found) == len(ALL) and None not in found:
-            print("at", time.monotonic(), *found, flush=True)
+            print("at", asked, time.monotonic(), *found, flush=True)
         time.sleep(0.1)
 
 

@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 STEPS = 6
 PATIENCE_SECONDS = 200  # for these steps, on a machine that has other things to do
 
-Sample = tuple[float, list[float]]
+Sample = tuple[float, float, list[float]]  # when it was asked for and when it was there, and a percentage for each view
+Step = tuple[float, float, float]  # between when and when it came, and the percentage since
 
 
 def watch(worker: Worker) -> list[Sample]:
@@ -25,7 +26,7 @@ def watch(worker: Worker) -> list[Sample]:
     assert worker.wait_for_line("at ") is not None, worker.tail()
     deadline = time.monotonic() + PATIENCE_SECONDS
     samples = told_by(worker)
-    while any(len(steps_of(samples, view)) < STEPS for view in range(len(samples[0][1]))):
+    while any(len(steps_of(samples, view)) < STEPS for view in range(len(samples[0][2]))):
         assert time.monotonic() < deadline, f"it stands still: {samples[0]} to {samples[-1]}"
         time.sleep(0.05)
         samples = told_by(worker)
@@ -34,13 +35,13 @@ def watch(worker: Worker) -> list[Sample]:
 
 def told_by(worker: Worker) -> list[Sample]:
     lines = [line.split() for line in list(worker._lines) if line.startswith("at ")]
-    return [(float(at), [float(each) for each in percents]) for _, at, *percents in lines]
+    return [(float(asked), float(there), [float(each) for each in told]) for _, asked, there, *told in lines]
 
 
-def steps_of(samples: list[Sample], view: int) -> list[tuple[float, float]]:
-    """When a view told of a step, and what."""
-    told = [(at, percents[view]) for at, percents in samples]
-    return [b for a, b in itertools.pairwise(told) if a[1] < b[1]]
+def steps_of(samples: list[Sample], view: int) -> list[Step]:
+    """The steps that a view told of: each came after the sample before was asked for, and before its own was there."""
+    told = [(asked, there, percents[view]) for asked, there, percents in samples]
+    return [(before[0], now[1], now[2]) for before, now in itertools.pairwise(told) if before[2] < now[2]]
 
 
 def check_pace(samples: list[Sample]) -> None:
@@ -51,16 +52,16 @@ def check_pace(samples: list[Sample]) -> None:
     step takes beyond the limiter's burst is not caught up with.
     """
     points_per_second = 100 * ROWS_PER_SECOND / ROWS
-    for view in range(len(samples[0][1])):
-        told = [(at, percents[view]) for at, percents in samples]
+    for view in range(len(samples[0][2])):
+        told = [percents[view] for _, _, percents in samples]
         assert told == sorted(told), "progress went backwards"
         steps = steps_of(samples, view)
-        (began, first), (ended, last) = steps[0], steps[-1]
-        assert first - told[0][1] <= points_per_second * (began - told[0][0]) + 1.5, "a start overshoots"
-        took = [b[0] - a[0] for a, b in itertools.pairwise(steps)]
-        tolerance = max(1.5, max(took) * points_per_second)
-        most = first + points_per_second * (ended - began)
-        least = first + points_per_second * sum(min(each, BURST_SECONDS) for each in took)
+        (early, late, first), (_, ended, last) = steps[0], steps[-1]
+        assert first - told[0] <= points_per_second * (late - samples[0][0]) + 1.5, "a start overshoots"
+        took = [(max(b[0] - a[1], 0.0), b[1] - a[0]) for a, b in itertools.pairwise(steps)]  # at least, at most
+        tolerance = max(1.5, max(most for _, most in took) * points_per_second)
+        most = first + points_per_second * (ended - early)
+        least = first + points_per_second * sum(min(each, BURST_SECONDS) for each, _ in took)
         assert least - tolerance <= last <= most + tolerance, (first, last, least, most, took)
 
 
@@ -75,8 +76,8 @@ def test_a_backfill_keeps_its_pace_and_its_place_over_kills(tmp_path: Path) -> N
         after = watch(worker)
         worker.kill()
     check_pace(after)
-    for view, told in enumerate(before[-1][1]):
-        assert after[0][1][view] >= told, "what was read before the kill is read again"
+    for view, told in enumerate(before[-1][2]):
+        assert after[0][2][view] >= told, "what was read before the kill is read again"
     with Worker("tests.crash.job_scenes", "finish", folder, log=log) as worker:
         assert worker.wait_for_line("done") is not None, worker.tail()
 
