@@ -520,6 +520,14 @@ def test_first_rows_are_kept_in_order(harbour: Harbour) -> None:
     assert (plan.limit, plan.offset, recomputed(plan)) == (3, 0, ())
 
 
+def test_the_first_rows_of_partitions_are_not_the_first_of_all(harbour: Harbour) -> None:
+    plan = harbour.plan(
+        "SELECT name, place FROM (SELECT name, rank() OVER (ORDER BY tons) AS place,"
+        " row_number() OVER (PARTITION BY flag ORDER BY tons) AS n FROM ships) x WHERE n <= 2"
+    )
+    assert [each.code for each in recomputed(plan)] == ["window"]
+
+
 def test_an_offset_counts_from_first_rows_that_are_kept(harbour: Harbour) -> None:
     plan = harbour.plan("SELECT name FROM ships ORDER BY tons LIMIT 3 OFFSET 2")
     assert isinstance(plan, TopN) and isinstance(plan.input, TopN)
