@@ -180,7 +180,7 @@ def _named(number: int, value: exp.Expr) -> exp.Expr:
 
 def _limited(query: exp.Query, values: Sequence[exp.Expr], place: str) -> exp.Query:
     """LIMIT and OFFSET as conditions on the number of a row among those of the same values."""
-    first, skipped = _count(query, "limit"), _count(query, "offset") or 0
+    first, skipped = row_count(query, "limit"), row_count(query, "offset") or 0
     if first is None and not skipped:
         return query
     ties, order = has_ties(query), query.args.get("order")
@@ -240,7 +240,8 @@ def _spelled(key: exp.Expr, meant: dict[str, exp.Expr]) -> exp.Expr:
     return key.copy().transform(place, copy=False)
 
 
-def _count(query: exp.Query, part: str) -> int | None:
+def row_count(query: exp.Query, part: str) -> int | None:
+    """The number in a query's LIMIT or OFFSET; raises NotIncremental where it is an expression."""
     clause = query.args.get(part)
     if clause is None:
         return None
@@ -250,4 +251,4 @@ def _count(query: exp.Query, part: str) -> int | None:
     return int(value.name)
 
 
-__all__ = ["Domains", "Spread", "enclosed", "is_domain", "opened", "spread", "with_domain"]
+__all__ = ["Domains", "Spread", "enclosed", "is_domain", "opened", "row_count", "spread", "with_domain"]

@@ -33,7 +33,7 @@ from seiche.plan.algebra import (
     rewrite_columns,
 )
 from seiche.plan.arrival import reads_arrival, with_arrival
-from seiche.plan.dependent import Domains, Spread, is_domain, spread
+from seiche.plan.dependent import Domains, Spread, is_domain, row_count, spread
 from seiche.plan.grouping import aggregates, distinct, group, grouping_sets
 from seiche.plan.keyed import keyed, table, tidy
 from seiche.plan.numbered import TOP_ROWS_MAX
@@ -214,7 +214,7 @@ class _Planner:
         outputs: Sequence[tuple[Field, exp.Expr]],
         by_name: dict[exp.Expr, exp.Expr],
     ) -> Plan:
-        limit, offset = _number(ast, "limit"), _number(ast, "offset") or 0
+        limit, offset = row_count(ast, "limit"), row_count(ast, "offset") or 0
         clause = ast.args.get("order")
         shown = list(outputs)
         names = {value: field.name for field, value in outputs}
@@ -320,16 +320,6 @@ def _spelled(node: exp.Expr, by_name: dict[exp.Expr, exp.Expr]) -> exp.Expr:
     if node in by_name:
         return by_name[node]
     return node.copy().transform(lambda each: by_name[each].copy() if each in by_name else each)
-
-
-def _number(ast: exp.Query, name: str) -> int | None:
-    clause = ast.args.get(name)
-    if clause is None:
-        return None
-    value = clause.expression
-    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
-        raise NotIncremental("limit", "The number of rows is not written down as a number.")
-    return int(value.name)
 
 
 def _relations(ast: exp.Expr) -> tuple[RelationId, ...]:
