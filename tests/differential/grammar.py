@@ -533,12 +533,7 @@ class _Query:
         source, inner = self._from_one(), self._from_one()
         expressions, within = _Expressions(rng, source.scope), _Expressions(rng, inner.scope)
         items = self._items(source.scope)
-        pairs = [
-            (x.name, y.name)
-            for x in source.scope.columns
-            for y in inner.scope.columns
-            if x.family == y.family in _JOINED
-        ]
+        pairs = _pairs(source.scope, inner.scope)
         x, y = rng.choice(pairs) if pairs else ("1", "1")
         condition = rng.choice(
             [
@@ -563,12 +558,7 @@ class _Query:
         rng = self._rng
         source, inner = self._from_one(), self._from_one()
         within = _Expressions(rng, inner.scope)
-        pairs = [
-            (x.name, y.name)
-            for x in source.scope.columns
-            for y in inner.scope.columns
-            if x.family == y.family in _JOINED
-        ]
+        pairs = _pairs(source.scope, inner.scope)
         x, y = rng.choice(pairs) if pairs else ("1", "1")
         call = rng.choice(["count(*)", f"max({within.of(INT)})", f"count({y})", f"coalesce(sum({within.of(INT)}), 7)"])
         word = rng.choice(_COMPARED) if rng.random() < 0.4 else "="
@@ -584,12 +574,7 @@ class _Query:
         """A LATERAL item that groups or limits its rows; what is shown of it decides their order."""
         rng = self._rng
         source, inner = self._from_one(), self._from_one()
-        pairs = [
-            (x.name, y.name)
-            for x in source.scope.columns
-            for y in inner.scope.columns
-            if x.family == y.family in _JOINED
-        ]
+        pairs = _pairs(source.scope, inner.scope)
         x, y = rng.choice(pairs) if pairs else ("1", "1")
         word = rng.choice(_COMPARED) if rng.random() < 0.3 and source.rows * inner.rows < ROWS_MAX else "="
         shown = [c for c in inner.scope.columns if c.family in _ORDERED and c.family != FLOAT] or [Output("1", INT)]
@@ -700,6 +685,11 @@ _JOINED = (INT, NUM, FLOAT, TEXT, DATE, TIMESTAMP, TIMESTAMPTZ, BOOL)
 
 def _scope(relation: Relation, alias: str) -> _Scope:
     return _Scope(tuple(Output(f"{alias}.{column.name}", column.family) for column in relation.columns))
+
+
+def _pairs(left: _Scope, right: _Scope) -> list[tuple[str, str]]:
+    """Columns of two scopes that an equality may tie together."""
+    return [(x.name, y.name) for x in left.columns for y in right.columns if x.family == y.family in _JOINED]
 
 
 def _listed(items: Sequence[tuple[str, str]]) -> str:
