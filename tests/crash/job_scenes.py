@@ -35,18 +35,20 @@ def begin(folder: Path) -> None:
         database.execute(f"INSERT INTO arrivals SELECT i, i % 5, i FROM generate_series(1, {ROWS}) AS g(i)")
         database.execute("CREATE MATERIALIZED VIEW doubled AS SELECT id, containers * 2 AS containers FROM arrivals")
         database.execute(f"SET background_ddl = true; SET backfill_rate_limit = {ROWS_PER_SECOND}")
+        started = time.monotonic()
         for name, query in VIEWS.items():
             database.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
         database.execute("SET streaming_use_snapshot_backfill = false")
         for name, query in GROWING.items():
             database.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-        tell(database)
+        tell(database, started)
 
 
 def go_on(folder: Path) -> None:
     """Opens it again: the views go on where they were."""
+    started = time.monotonic()
     with seiche.connect(folder, **SETTINGS) as database:
-        tell(database)
+        tell(database, started)
 
 
 def finish(folder: Path) -> None:
@@ -70,11 +72,13 @@ def check_pools(database: seiche.Engine) -> None:
     assert shares["default"] > shares["queries"] > shares["backfill"], shares
 
 
-def tell(database: seiche.Engine) -> None:
-    """Prints `at <seconds> <seconds> <percent> …`, a percentage for each view, until it is killed.
+def tell(database: seiche.Engine, started: float) -> None:
+    """Prints `since <seconds> <seconds>`, then `at <seconds> <seconds> <percent> …`, a percentage for each view.
 
-    What is told was so at a moment between the two, which are far apart where others have the processor.
+    The views began to read at moments between the first two, and what is told was so at a moment between the others:
+    they are far apart where other processes have the processor. It ends by being killed.
     """
+    print("since", started, time.monotonic(), flush=True)
     while True:
         asked = time.monotonic()
         found = [percent_of(str(row[2])) for row in rows(database, "SHOW JOBS")]

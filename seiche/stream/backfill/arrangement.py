@@ -158,7 +158,6 @@ class ArrangementBackfill:
         self._lock = threading.Lock()
         self._paused = False
         self._started = False
-        self._warm = False
         self._shown: Progress | None = None
         self._finishing = False
         if missing := view.inputs - state.estimates.keys():
@@ -196,9 +195,6 @@ class ArrangementBackfill:
             state = replace(self._state, begun=True)
         if rows is not None:
             self._limiter.spend(rows.rows)
-            if not self._warm:  # the first step of a process warms Spark up, and is not caught up with
-                self._limiter.begin()
-                self._warm = True
             seconds = self._clock.monotonic() - started
             self._sizer.took(rows.rows, seconds)
             self._runtime.metrics.backfill_rows.add(rows.rows, relation=self.name)

@@ -3,8 +3,8 @@
 Permits grow with time and are spent by rows that were read. A step may overdraw, since rows come in slices that are
 not cut to the row; what it overdrew is waited for afterwards, so the average keeps to the rate. A step is told when it
 ends, so it may read what will be permitted by then: else progress would always be a step behind the clock. Permits that
-nobody used pile up for a few seconds only: a step that took long is caught up with. A pause, a wait for a place and a
-cold start are not (`begin`).
+nobody used pile up for half a minute, and are used a few seconds' worth at a time: a cold start and a step that took
+long are caught up with. A pause and a wait for a place are not (`begin`).
 
     rate None   no limit        rate 0   paused        rate n   n rows a second, of each task where their number is set
 """
@@ -16,7 +16,8 @@ import threading
 from seiche.clock import Clock
 from seiche.errors import InvalidParameter
 
-BURST_SECONDS = 5.0
+BURST_SECONDS = 5.0  # whose permits one step may use
+ARREARS_SECONDS = 30.0  # whose permits are kept for later
 RATE_MAX = 2**31 - 1
 
 
@@ -62,7 +63,10 @@ class RateLimiter:
         """Rows that a step may read which ends so many seconds from now; None when there is no limit."""
         with self._lock:
             self._settle()
-            return None if self._pace is None else max(int(self._permits + self._pace * ahead_seconds), 0)
+            if self._pace is None:
+                return None
+            permits = min(self._permits + self._pace * ahead_seconds, self._most(BURST_SECONDS))
+            return max(int(permits), 0)
 
     def spend(self, rows: int) -> None:
         with self._lock:
@@ -82,8 +86,10 @@ class RateLimiter:
         now = self._clock.monotonic()
         passed, self._seen = now - self._seen, now
         if self._pace:
-            most = max(self._pace * BURST_SECONDS, 1.0)
-            self._permits = min(self._permits + passed * self._pace, most)
+            self._permits = min(self._permits + passed * self._pace, self._most(ARREARS_SECONDS))
+
+    def _most(self, seconds: float) -> float:
+        return max((self._pace or 0) * seconds, 1.0)
 
 
 def rate_of(text: str | None, *, where: str) -> int | None:

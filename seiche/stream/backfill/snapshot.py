@@ -202,6 +202,7 @@ class SnapshotBackfill:
 
     def _run(self) -> None:
         failures = 0
+        self._limiter.begin()  # until now it waited for a place
         self._runtime.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "backfill")
         while True:
             before = self.state
@@ -260,7 +261,6 @@ class SnapshotBackfill:
             counts = {relation: count(relation) for relation in sorted(inputs)}
             self._inputs |= {relation: InputProgress(relation, each) for relation, each in counts.items()}
             self._commit(replace(self.state, counts=counts))
-        self._limiter.begin()
         while self.state.stage < len(self._stages):
             self._run_stage(self._stages[self.state.stage])
         self._commit(replace(self.state, as_of=self.state.pinned), drop_vnodes=True)
@@ -368,8 +368,6 @@ class SnapshotBackfill:
         with self._telling:
             self._inputs[relation] = new
             self._under_way.end()
-        if not self.steps:  # the first one of a process warms Spark up, and is not caught up with
-            self._limiter.begin()
         self._took(read, self._around.clock.monotonic() - started)
         self._sizer.took(read, self._step_seconds)
 

@@ -6,7 +6,7 @@ import pytest
 
 from seiche.clock import SimulatedClock
 from seiche.errors import InvalidParameter
-from seiche.stream.backfill.rate_limit import BURST_SECONDS, RateLimiter, rate_of
+from seiche.stream.backfill.rate_limit import ARREARS_SECONDS, BURST_SECONDS, RateLimiter, rate_of
 
 
 def test_permits_grow_with_time_and_are_spent_by_rows() -> None:
@@ -42,11 +42,32 @@ def test_each_of_several_tasks_may_read_at_the_rate() -> None:
     assert limiter.delay() is None
 
 
-def test_permits_pile_up_for_a_few_seconds_only() -> None:
+def test_permits_pile_up_for_half_a_minute_and_are_used_a_few_seconds_worth_at_a_time() -> None:
     clock = SimulatedClock()
     limiter = RateLimiter(clock, 10)
     clock.advance(3_600_000)
-    assert limiter.available() == 10 * BURST_SECONDS
+    taken = []
+    while rows := limiter.available():
+        taken.append(rows)
+        limiter.spend(rows)
+    assert set(taken) == {10 * BURST_SECONDS}
+    assert sum(taken) == 10 * ARREARS_SECONDS
+
+
+def test_a_step_that_took_long_is_caught_up_with() -> None:
+    clock = SimulatedClock()
+    limiter = RateLimiter(clock, 10)
+    clock.advance(100)
+    limiter.spend(1)
+    clock.advance(19_900)  # of a cold process, say
+    read = 1
+    for _ in range(5):
+        rows = limiter.available()
+        assert rows is not None
+        limiter.spend(rows)
+        read += rows
+        clock.advance(200)
+    assert read == pytest.approx(208, abs=1)  # 10 a second of the time until the last step began
 
 
 @pytest.mark.parametrize("step_ms", [100, 700, 3000])
