@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seiche.model import VNODE, Column, DataFile, RelationSchema
@@ -26,6 +27,7 @@ from seiche.storage.evolution import constant
 from seiche.storage.files import DataFolder
 from seiche.storage.segments import SegmentCache
 from seiche.storage.versions import RelationVersion
+from seiche.storage.vnodes import vnodes
 from seiche.types import Kind
 
 # How large a row group of a base is, in bytes as they are written.
@@ -50,6 +52,18 @@ class _Footer:
     bounds: dict[str, _Bounds | None]  # of columns that were asked for
 
 
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """The wanted values of the key, in order, and the vnode of each: a file has those of some vnodes only."""
+
+    name: str
+    values: npt.NDArray[Any]
+    vnodes: npt.NDArray[np.int16]
+
+    def inside(self, file: DataFile) -> npt.NDArray[Any]:
+        return self.values[(self.vnodes >= file.vnode_lo) & (self.vnodes <= file.vnode_hi)]
+
+
 class RowGroups:
     """Safe to use from several threads. `bytes_max` are what a lookup may read, as they are before compression."""
 
@@ -70,11 +84,13 @@ class RowGroups:
         if not asked or any(values.null_count for values in wanted.values()):
             return None
         ordered = {name: np.sort(_comparable(values)) for name, values in asked.items()}
+        key = _spread(schema, wanted)
         columns = [vnode_column() if name == VNODE else schema.column(name) for name in names]
         chosen, size = [], 0
         for file in version.base.files:
             footer = self._footer(file)
-            groups = _chosen(footer, schema, ordered)
+            here = ordered if key is None else {**ordered, key.name: key.inside(file)}
+            groups = _chosen(footer, schema, here)
             size += sum(footer.bytes[group].get(column.file_name, 0) for group in groups for column in columns)
             if size > self._bytes_max:
                 return None
@@ -117,6 +133,23 @@ class RowGroups:
                 known[column.name] = pa.table([values.cast(column.type.arrow)], names=[name])
                 self._cache.put(_place(file, group, column), known[column.name])
         return pa.table([table.column(0) for table in known.values() if table is not None], names=list(known))
+
+
+def _spread(schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> _Spread | None:
+    """Where wanted keys are; None where more than one column of the key may vary, or where Spark would have to tell."""
+    if not schema.key or any(name not in wanted for name in schema.key):
+        return None
+    varied = [name for name in schema.key if len(wanted[name]) != 1]
+    types = [schema.column(name).type for name in schema.key]
+    if len(varied) > 1 or any(wanted[name].type != type_.arrow for name, type_ in zip(schema.key, types, strict=True)):
+        return None
+    name = varied[0] if varied else schema.key[0]
+    if schema.column(name).type.kind not in _ORDERED:
+        return None
+    values = wanted[name].take(pc.sort_indices(wanted[name]))
+    columns = [values if each == name else pa.repeat(wanted[each][0], len(values)) for each in schema.key]
+    numbers = vnodes(columns, types)
+    return None if numbers is None else _Spread(name, _comparable(values), np.asarray(numbers))
 
 
 def _place(file: DataFile, group: int, column: Column) -> str:

@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seiche.model import VNODE, Base, Column, DataFile, Epoch, RelationId, RelationSchema
+from seiche.model import VNODE, VNODES, Base, Column, DataFile, Epoch, RelationId, RelationSchema
 from seiche.storage.files import DataFolder
 from seiche.storage.row_groups import RowGroups
 from seiche.storage.segments import SegmentCache
 from seiche.storage.versions import RelationVersion
+from seiche.storage.vnodes import vnodes
 from seiche.types import BIGINT, DATE, INTEGER, VARCHAR
 
 CALLS = RelationId(7)
@@ -30,10 +31,17 @@ FIRST = date(2026, 1, 1)
 
 
 class Log:
-    """Calls of ships in the order of their numbers, a file for each part of them."""
+    """Calls of ships in the order of their numbers, in files: by turns, or with `sliced` by vnode."""
 
     def __init__(
-        self, folder: Path, numbers: list[int], *, files: int = 2, group: int = 5, bytes_max: int = 1 << 20
+        self,
+        folder: Path,
+        numbers: list[int],
+        *,
+        files: int = 2,
+        group: int = 5,
+        bytes_max: int = 1 << 20,
+        sliced: bool = False,
     ) -> None:
         self.data = DataFolder(str(folder))
         self.reader = RowGroups(self.data, SegmentCache(1 << 20), bytes_max)
@@ -46,13 +54,18 @@ class Log:
                 VNODE: pa.array(np.arange(len(numbers)) % 4, pa.int16()),
             }
         )
+        found = vnodes([self.rows["number"]], [BIGINT])
+        assert found is not None
+        parts = np.asarray(found) * files // VNODES if sliced else np.arange(len(numbers)) % files
+        width = VNODES // files
         made = []
         for number in range(files):
-            part = self.rows.take(pa.array(np.arange(number, len(numbers), files), pa.int64()))
+            part = self.rows.filter(pa.array(parts == number))
             path = f"r7/base/{number}.parquet"
             (folder / "r7" / "base").mkdir(parents=True, exist_ok=True)
             pq.write_table(part, folder / path, row_group_size=group)
-            made.append(DataFile(path, part.num_rows, 1_000, 0, 255))
+            held = (number * width, (number + 1) * width - 1) if sliced else (0, VNODES - 1)
+            made.append(DataFile(path, part.num_rows, 1_000, *held))
         self.version = RelationVersion(CALLS, CALL, Epoch(5), Base(CALLS, 1, Epoch(5), tuple(made)), ())
 
     def around(self, names: list[str], **wanted: list[Any]) -> pa.Table | None:
@@ -72,6 +85,33 @@ def test_only_row_groups_that_may_hold_a_value_are_read(tmp_path: Path) -> None:
     assert found is not None
     assert found.num_rows == 10, "one row group of five rows of each file"
     assert of(found, number=[3, 4]) == [{"number": 3, "ship": "Æ3"}, {"number": 4, "ship": "Æ4"}]
+
+
+def test_a_key_is_looked_for_in_the_file_of_its_vnode_only(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(100)), files=4, sliced=True)
+    found = log.around(["number"], number=[50])
+    assert found is not None
+    assert found.num_rows <= 5, "one row group of one file"
+    assert of(found, number=[50]) == [{"number": 50}]
+
+
+def test_a_key_of_two_columns_is_looked_for_in_one_file_where_one_of_them_varies(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(100)), files=4, sliced=True)
+    schema = replace(CALL, key=("berth", "number"))
+    numbers = vnodes([log.rows["berth"], log.rows["number"]], [INTEGER, BIGINT])
+    assert numbers is not None
+    for number, file in enumerate(log.version.base.files):
+        here = log.rows.filter(pa.array(np.asarray(numbers) // 64 == number))
+        pq.write_table(here.sort_by([("berth", "ascending"), ("number", "ascending")]), tmp_path / file.path)
+    log.version = replace(log.version, schema=schema)
+    one = log.around(["number"], berth=[2], number=[50])
+    some = log.around(["number"], berth=[2], number=[50, 53, 98])
+    varied = log.around(["number"], berth=[1, 2], number=[50, 52, 53])
+    assert one is not None and some is not None and varied is not None
+    assert of(one, number=[50]) == [{"number": 50}]
+    assert of(some, number=[50, 53, 98]) == [{"number": each} for each in (50, 53, 98)]
+    assert of(varied, number=[50, 52, 53]) == [{"number": each} for each in (50, 52, 53)]
+    assert one.num_rows < varied.num_rows == 100, "where both vary, every file may hold them"
 
 
 def test_values_that_lie_between_row_groups_read_nothing(tmp_path: Path) -> None:
@@ -130,8 +170,9 @@ def test_without_a_column_whose_bounds_tell_something_spark_is_asked(tmp_path: P
     st.lists(st.integers(-40, 70), max_size=5),
     st.lists(st.integers(0, 49).map(lambda days: FIRST + timedelta(days=days)), max_size=5),
     st.lists(st.sampled_from([f"Æ{n}" for n in range(14)] + ["", "A", "Ææ", "zz"]), max_size=5),
-    st.integers(1, 3),
+    st.sampled_from([1, 2, 4]),
     st.integers(1, 9),
+    st.booleans(),
 )
 def test_all_wanted_rows_are_there(
     tmp_path_factory: pytest.TempPathFactory,
@@ -141,8 +182,9 @@ def test_all_wanted_rows_are_there(
     ships: list[str],
     files: int,
     group: int,
+    sliced: bool,
 ) -> None:
-    log = Log(tmp_path_factory.mktemp("log"), numbers, files=files, group=group)
+    log = Log(tmp_path_factory.mktemp("log"), numbers, files=files, group=group, sliced=sliced)
     for asked in ({"number": wanted}, {"day": days}, {"ship": ships}, {"number": wanted, "ship": ships, "day": days}):
         found = log.around(log.rows.column_names, **asked)  # type: ignore[arg-type]
         assert found is not None
