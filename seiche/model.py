@@ -6,6 +6,7 @@ Nothing here does any work; these are the values that planning, storage and coor
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, NewType
 
 from seiche.errors import InvariantError
@@ -19,6 +20,7 @@ Epoch = NewType("Epoch", int)
 EPOCH_ZERO = Epoch(0)
 EPOCH_SHIFT = 16
 VNODES = 256
+NEIGHBOURS = 16  # vnodes that rows with one value in the first column of their key are spread over
 
 # Hidden columns of storage. `_vnode` is the hash slice of the stream key, `_op` is +1 or -1 and `_epoch`
 # the epoch in which a change happened.
@@ -98,6 +100,13 @@ class Column:
         return Column(**{**data, **types})
 
 
+class Spread(Enum):
+    """How keys of several columns are spread over vnodes. Keys of one column have one way."""
+
+    BY_WHOLE_KEY = "by whole key"  # rows of relations that were created before there was another way
+    NEIGHBOURS = "neighbours"  # rows that agree in the first column are in 16 vnodes that follow each other
+
+
 @dataclass(frozen=True, slots=True)
 class RelationSchema:
     """The stored shape of a relation: its columns in order, its stream key, whether rows ever leave.
@@ -109,6 +118,7 @@ class RelationSchema:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     append_only: bool = False
+    spread: Spread = Spread.NEIGHBOURS
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -127,6 +137,10 @@ class RelationSchema:
     def visible(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if not column.hidden)
 
+    def shares_vnodes_with(self, other: RelationSchema) -> bool:
+        """Whether rows of both that have equal keys are in the same vnode."""
+        return len(self.key) == 1 or self.spread is other.spread
+
     def column(self, name: str) -> Column:
         for column in self.columns:
             if column.name == name:
@@ -138,6 +152,7 @@ class RelationSchema:
             "columns": [column.to_json() for column in self.columns],
             "key": list(self.key),
             "append_only": self.append_only,
+            "spread": self.spread.value,
         }
 
     @staticmethod
@@ -146,6 +161,7 @@ class RelationSchema:
             tuple(Column.from_json(column) for column in data["columns"]),
             tuple(data["key"]),
             data["append_only"],
+            Spread(data["spread"]),
         )
 
 

@@ -36,7 +36,7 @@ from seiche.errors import (
     SeicheError,
 )
 
-FORMAT = 1  # the number of the last migration
+FORMAT = 2  # the number of the last migration
 BUSY_TIMEOUT_S = 30  # how long to wait for another process that writes
 IDLE_TIMEOUT_S = 60  # after which PostgreSQL ends a transaction that asks for nothing; ours take milliseconds
 CONNECT_TIMEOUT_S = 10

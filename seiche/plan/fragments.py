@@ -16,10 +16,11 @@ cut: ids of internal relations can be handed in again at recovery.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from seiche.model import RelationId, RelationSchema
+from seiche.model import RelationId, RelationSchema, Spread
 from seiche.plan.algebra import (
     Aggregate,
     ChangeLog,
@@ -52,8 +53,16 @@ class Fragment:
         return frozenset(scan.relation for scan in scans(self.plan))
 
 
-def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) -> tuple[Fragment, ...]:
-    """The fragments of a view stored as `target`, inputs before what reads them."""
+def cut(
+    plan: Plan,
+    target: RelationId,
+    new_internal: Callable[[], RelationId],
+    spread: Mapping[RelationId, Spread] = MappingProxyType({}),
+) -> tuple[Fragment, ...]:
+    """The fragments of a view stored as `target`, inputs before what reads them.
+
+    `spread` is that of relations which are stored already; new ones have the newest.
+    """
     fragments: list[Fragment] = []
 
     def stored(node: Plan) -> Scan:
@@ -65,6 +74,7 @@ def cut(plan: Plan, target: RelationId, new_internal: Callable[[], RelationId]) 
 
     def store(node: Plan, relation: RelationId) -> Scan:
         shape = fragment_schema(node)
+        shape = replace(shape, spread=spread.get(relation, shape.spread))
         fragments.append(Fragment(relation, shape, node))
         return Scan(relation, shape)
 

@@ -251,7 +251,7 @@ def with_column(table: CatalogObject, definition: ast.ColumnDef, missing: str | 
         missing=missing,
     )
     hidden = tuple(each for each in relation.columns if each.hidden)
-    return _rebuilt(table, RelationSchema((*relation.visible, column, *hidden), relation.key, relation.append_only))
+    return _rebuilt(table, replace(relation, columns=(*relation.visible, column, *hidden)))
 
 
 def without_column(table: CatalogObject, name: str) -> CatalogObject:
@@ -274,7 +274,7 @@ def without_column(table: CatalogObject, name: str) -> CatalogObject:
             f'failed to drop column "{name}" because it\'s referenced by a generated column "{column.name}"',
             hint=f'Drop "{column.name}" first.',
         )
-    return _rebuilt(table, RelationSchema(rest, relation.key, relation.append_only))
+    return _rebuilt(table, replace(relation, columns=rest))
 
 
 def with_column_named(table: CatalogObject, name: str, new_name: str) -> CatalogObject:
@@ -299,7 +299,7 @@ def with_column_named(table: CatalogObject, name: str, new_name: str) -> Catalog
     key = tuple(new_name if each == name else each for each in relation.key)
     primary = [new_name if each == name else each for each in table.properties.get("primary_key", ())]
     item = replace(table, properties={**table.properties, "primary_key": primary})
-    return _rebuilt(item, RelationSchema(columns, key, relation.append_only), used=_file_names(table))
+    return _rebuilt(item, replace(relation, columns=columns, key=key), used=_file_names(table))
 
 
 def with_column_typed(table: CatalogObject, name: str, type_: SqlType) -> CatalogObject:
@@ -322,7 +322,7 @@ def with_column_typed(table: CatalogObject, name: str, type_: SqlType) -> Catalo
             f'failed to alter column "{name}" because it\'s referenced by a generated column "{broken.name}"',
             hint=f'Drop "{broken.name}" first.',
         )
-    return _rebuilt(table, RelationSchema(columns, relation.key, relation.append_only))
+    return _rebuilt(table, replace(relation, columns=columns))
 
 
 def _rebuilt(table: CatalogObject, relation: RelationSchema, used: frozenset[str] | None = None) -> CatalogObject:

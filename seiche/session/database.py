@@ -284,9 +284,10 @@ class Database:
             child = next(internal, None)
             return RelationId(child.id) if child is not None else missing
 
-        fragments = cut(plan, RelationId(view.id), next_internal)
         stored = {RelationId(child.id): child.relation for child in catalog.children(view.id)}
         stored[RelationId(view.id)] = view.relation
+        spread = {relation: schema.spread for relation, schema in stored.items() if schema is not None}
+        fragments = cut(plan, RelationId(view.id), next_internal, spread)
         if any(fragment.schema != stored.get(fragment.relation) for fragment in fragments):
             raise InvariantError(
                 f"{view} is planned otherwise than when it was created",

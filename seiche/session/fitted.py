@@ -58,7 +58,7 @@ def fitted(runtime: Runtime, bound: BoundQuery, shape: RelationSchema, given: Da
 def collected(runtime: Runtime, shape: RelationSchema, frame: DataFrame) -> pa.Table | None:
     """Fitted rows on the driver; None where they are too many for it."""
     if shape.key != (ROW_ID,):
-        frame = frame.selectExpr("*", f"{vnode_sql(shape.key)} AS `{VNODE}`")
+        frame = frame.selectExpr("*", f"{vnode_sql(shape)} AS `{VNODE}`")
     rows = runtime.collect(frame)
     if rows is None or rows.num_rows > runtime.limits.inline_rows_max:
         return None

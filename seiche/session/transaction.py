@@ -147,7 +147,7 @@ class Transaction:
         job = self.database.table_job(table)
         gone = self.evaluate(query, now_ms)
         names = [f"`{name}`" for name in job.schema.names]
-        signed = gone.selectExpr(*names, f"{vnode_sql(job.schema.key)} AS `{VNODE}`", f"cast(-1 as tinyint) AS `{OP}`")
+        signed = gone.selectExpr(*names, f"{vnode_sql(job.schema)} AS `{VNODE}`", f"cast(-1 as tinyint) AS `{OP}`")
         rows = self._collected(signed)
         return self._changed(job, table, rows, rows.num_rows)
 

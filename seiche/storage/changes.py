@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from seiche.far_days import python_rows
-from seiche.model import EPOCH, OP, VNODE, Column, RelationId, RelationSchema, Segment
+from seiche.model import EPOCH, NEIGHBOURS, OP, VNODE, VNODES, Column, RelationId, RelationSchema, Segment, Spread
 from seiche.types import SMALLINT, Kind, SqlType
 
 EXTRA_TYPES = {VNODE: "smallint", OP: "tinyint", EPOCH: "bigint"}
@@ -57,10 +57,14 @@ def spark_ddl(schema: RelationSchema, extra: Sequence[str] = STORED_EXTRA) -> st
     return ", ".join(parts)
 
 
-def vnode_sql(key: tuple[str, ...], *, prefix: str = "") -> str:
-    """The expression of a row's vnode."""
-    columns = ", ".join(f"{prefix}`{name}`" for name in key)
-    return f"cast(pmod(xxhash64({columns}), 256) as smallint)"
+def vnode_sql(schema: RelationSchema, *, key: Sequence[str] | None = None, prefix: str = "") -> str:
+    """The expression of a row's vnode. `key` are the names that the key's columns have there, if they are others."""
+    columns = [f"{prefix}`{name}`" for name in (schema.key if key is None else key)]
+    whole = f"pmod(xxhash64({', '.join(columns)}), {VNODES})"
+    if len(columns) < 2 or schema.spread is Spread.BY_WHOLE_KEY:
+        return f"cast({whole} as smallint)"
+    first = f"pmod(xxhash64({columns[0]}), {VNODES})"
+    return f"cast({first} - {first} % {NEIGHBOURS} + {whole} % {NEIGHBOURS} as smallint)"
 
 
 def number_sql(number: int) -> str:

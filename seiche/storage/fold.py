@@ -27,6 +27,9 @@ from seiche.storage.versions import RelationVersion
 
 ROWS_PER_SLICE = 1_000_000
 
+# Times as many rows a slice may have where they are not spread evenly.
+CROWDED = 2
+
 # How many files a base may have, beside one for each slice, before a fold makes them fewer.
 FILES_SPARE = 16
 
@@ -65,10 +68,8 @@ def _grown(version: RelationVersion, reader: RelationReader, folder: DataFolder)
 
 def _written(version: RelationVersion, reader: RelationReader, folder: DataFolder) -> list[DataFile]:
     """All rows of a version in new files."""
-    slices = 1
-    while slices < VNODES and version.rows_estimate > slices * ROWS_PER_SLICE:
-        slices *= 2
-    width = VNODES // slices
+    width = slice_width(version)
+    slices = VNODES // width
     target = new_base_folder(version.relation, version.epoch)
     rows = reader.exact(version)
     slice_of = F.expr(f"cast(`{VNODE}` div {width} as int)")
@@ -87,6 +88,17 @@ def _written(version: RelationVersion, reader: RelationReader, folder: DataFolde
             number = int(path.rpartition("/")[2].split("-")[1])
             files.append(DataFile(path, count, size, number * width, (number + 1) * width - 1))
     return files
+
+
+def slice_width(version: RelationVersion) -> int:
+    """How many vnodes a file of the next base has: fewer where the rows of the last one crowd in some of them."""
+    width = VNODES
+    while width > 1 and version.rows_estimate * width > VNODES * ROWS_PER_SLICE:
+        width //= 2
+    densest = max((file.rows / (file.vnode_hi - file.vnode_lo + 1) for file in version.base.files), default=0.0)
+    while width > 1 and densest * width > CROWDED * ROWS_PER_SLICE:
+        width //= 2
+    return width
 
 
 def _without_dictionaries(version: RelationVersion, folder: DataFolder) -> dict[str, str]:

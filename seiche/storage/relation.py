@@ -430,7 +430,7 @@ def _inside(rows: pa.Table, vnodes: tuple[int, int] | None) -> pa.Table:
 
 def _completed(rows: DataFrame, schema: RelationSchema, epoch: str) -> DataFrame:
     """Rows of bare segments with the columns that follow."""
-    known = (vnode_sql(schema.key), "1", epoch)
+    known = (vnode_sql(schema), "1", epoch)
     derived = [
         f"cast({value} as {type_}) AS `{name}`" for (name, type_), value in zip(EXTRA_TYPES.items(), known, strict=True)
     ]

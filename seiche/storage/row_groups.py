@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seiche.model import VNODE, Column, DataFile, RelationSchema
+from seiche.model import NEIGHBOURS, VNODE, Column, DataFile, RelationSchema, Spread
 from seiche.storage.changes import vnode_column
 from seiche.storage.evolution import constant
 from seiche.storage.files import DataFolder
 from seiche.storage.segments import SegmentCache
 from seiche.storage.versions import RelationVersion
-from seiche.storage.vnodes import vnodes
+from seiche.storage.vnodes import first_neighbour, vnodes
 from seiche.types import Kind
 
 # How large a row group of a base is, in bytes as they are written.
@@ -53,15 +53,16 @@ class _Footer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spread:
-    """The wanted values of the key, in order, and the vnode of each: a file has those of some vnodes only."""
+class _Placed:
+    """Wanted values of a column of the key, in order, and the vnodes from `low` to `high` that each may be in."""
 
     name: str
     values: npt.NDArray[Any]
-    vnodes: npt.NDArray[np.int16]
+    low: npt.NDArray[np.int16]
+    high: npt.NDArray[np.int16]
 
     def inside(self, file: DataFile) -> npt.NDArray[Any]:
-        return self.values[(self.vnodes >= file.vnode_lo) & (self.vnodes <= file.vnode_hi)]
+        return self.values[(self.high >= file.vnode_lo) & (self.low <= file.vnode_hi)]
 
 
 class RowGroups:
@@ -84,7 +85,7 @@ class RowGroups:
         if not asked or any(values.null_count for values in wanted.values()):
             return None
         ordered = {name: np.sort(_comparable(values)) for name, values in asked.items()}
-        key = _spread(schema, wanted)
+        key = _placed(schema, wanted)
         columns = [vnode_column() if name == VNODE else schema.column(name) for name in names]
         chosen, size = [], 0
         for file in version.base.files:
@@ -135,21 +136,33 @@ class RowGroups:
         return pa.table([table.column(0) for table in known.values() if table is not None], names=list(known))
 
 
-def _spread(schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> _Spread | None:
-    """Where wanted keys are; None where more than one column of the key may vary, or where Spark would have to tell."""
-    if not schema.key or any(name not in wanted for name in schema.key):
-        return None
-    varied = [name for name in schema.key if len(wanted[name]) != 1]
-    types = [schema.column(name).type for name in schema.key]
-    if len(varied) > 1 or any(wanted[name].type != type_.arrow for name, type_ in zip(schema.key, types, strict=True)):
-        return None
-    name = varied[0] if varied else schema.key[0]
+def _placed(schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> _Placed | None:
+    """Where wanted keys are; None where every vnode may have them, or where Spark would have to tell."""
+    known = [name for name in schema.key if name in wanted and wanted[name].type == schema.column(name).type.arrow]
+    varied = [name for name in known if len(wanted[name]) != 1]
+    if len(known) == len(schema.key) and len(varied) <= 1:  # the whole key
+        name = next(iter(varied), schema.key[0])
+        return _placed_by(schema, name, {each: wanted[each][0] for each in known if each != name}, wanted[name])
+    if schema.key[0] in known and schema.spread is Spread.NEIGHBOURS:
+        return _placed_by(schema, schema.key[0], {}, wanted[schema.key[0]])
+    return None
+
+
+def _placed_by(schema: RelationSchema, name: str, others: Mapping[str, pa.Scalar], values: pa.Array) -> _Placed | None:
+    """As `_placed` for values of one column, where these are the `others` of the key that are known."""
     if schema.column(name).type.kind not in _ORDERED:
         return None
-    values = wanted[name].take(pc.sort_indices(wanted[name]))
-    columns = [values if each == name else pa.repeat(wanted[each][0], len(values)) for each in schema.key]
-    numbers = vnodes(columns, types)
-    return None if numbers is None else _Spread(name, _comparable(values), np.asarray(numbers))
+    ordered = values.take(pc.sort_indices(values))
+    key = [each for each in schema.key if each == name or each in others]
+    columns = [ordered if each == name else pa.repeat(others[each], len(ordered)) for each in key]
+    numbers = vnodes(columns, [schema.column(each).type for each in key], schema.spread)
+    if numbers is None:
+        return None
+    low = high = np.asarray(numbers)
+    if len(key) < len(schema.key):
+        low = first_neighbour(low)
+        high = low + np.int16(NEIGHBOURS - 1)
+    return _Placed(name, _comparable(ordered), low, high)
 
 
 def _place(file: DataFile, group: int, column: Column) -> str:

@@ -15,9 +15,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 
 from seiche.errors import InvariantError
-from seiche.model import EPOCH_ZERO, Base, Epoch, RelationId, RelationSchema, Segment
+from seiche.model import EPOCH_ZERO, VNODES, Base, Epoch, RelationId, RelationSchema, Segment
 from seiche.storage.indexes import Index, Indexes
 
 
@@ -35,6 +36,22 @@ class RelationVersion:
     def rows_estimate(self) -> int:
         """An upper bound of the rows alive."""
         return self.base_rows + self.log_rows
+
+    @property
+    def rows_by_vnode(self) -> tuple[int, ...]:
+        """The same by vnode, as far as files tell: the rows of each are spread evenly over its vnodes.
+
+        Rows of the log are taken to be spread as those of the base are.
+        """
+        shares = [0.0] * VNODES
+        for file in self.base.files:
+            for vnode in range(file.vnode_lo, file.vnode_hi + 1):
+                shares[vnode] += file.rows / (file.vnode_hi - file.vnode_lo + 1)
+        if not any(shares):
+            shares = [1.0] * VNODES
+        total = sum(shares)
+        ends = [round(self.rows_estimate * share / total) for share in accumulate(shares)]
+        return tuple(end - start for start, end in pairwise([0, *ends]))
 
     @property
     def base_rows(self) -> int:

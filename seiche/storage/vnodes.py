@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seiche.model import VNODES, RelationSchema
+from seiche.model import NEIGHBOURS, VNODES, RelationSchema, Spread
 from seiche.types import Kind, SqlType
 
 TEXTS_MAX = 2_000
@@ -34,22 +34,31 @@ _Words = npt.NDArray[np.uint64]
 
 
 def vnodes_of(rows: pa.Table, schema: RelationSchema) -> pa.Array | None:
-    """The vnode of each row of a relation; None where Spark has to tell."""
-    return vnodes([rows[name] for name in schema.key], [schema.column(name).type for name in schema.key])
+    """The vnode of each row of a relation, of which the key is enough; None where Spark has to tell."""
+    return vnodes([rows[name] for name in schema.key], [schema.column(name).type for name in schema.key], schema.spread)
 
 
-def vnodes(columns: Sequence[pa.ChunkedArray | pa.Array], types: Sequence[SqlType]) -> pa.Array | None:
+def vnodes(columns: Sequence[pa.ChunkedArray | pa.Array], types: Sequence[SqlType], spread: Spread) -> pa.Array | None:
     """The vnode of each row of a key; None where Spark has to tell."""
     texts = sum(len(each) for each, type_ in zip(columns, types, strict=True) if type_.kind is Kind.VARCHAR)
     if texts > TEXTS_MAX or not all(map(_is_known, types)):
         return None
     hashes = np.full(len(columns[0]), _SEED, np.uint64)
+    found = []  # after each column
     with np.errstate(over="ignore"):
         for column, type_ in zip(columns, types, strict=True):
             whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
             present = np.asarray(pc.is_valid(whole))
             hashes = np.where(present, _hashed(whole, type_, hashes), hashes)
-    return pa.array((hashes % np.uint64(VNODES)).astype(np.int16))
+            found.append((hashes % np.uint64(VNODES)).astype(np.int16))
+    if spread is Spread.BY_WHOLE_KEY:
+        return pa.array(found[-1])
+    return pa.array(first_neighbour(found[0]) + found[-1] % NEIGHBOURS)
+
+
+def first_neighbour(vnodes: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+    """The first of the neighbours of each vnode."""
+    return vnodes - vnodes % NEIGHBOURS
 
 
 def _is_known(type_: SqlType) -> bool:
@@ -139,4 +148,4 @@ def _turned(word: int, bits: int) -> int:
     return ((word << bits) | (word >> (64 - bits))) & _MASK
 
 
-__all__ = ["vnodes", "vnodes_of"]
+__all__ = ["first_neighbour", "vnodes", "vnodes_of"]

@@ -130,7 +130,7 @@ def _small_step(
 ) -> Changes | _NotHere | None:
     """What the changed rows bring comes to the driver, and so do the stored rows of their groups."""
     aggregate = operator.aggregate
-    vnode = vnode_sql(tuple(operator.key_names))
+    vnode = vnode_sql(operator.schema, key=operator.key_names)
     found = runtime.collect(
         reads.scope.sql(parts_sql(aggregate, operator.state, vnode, query, FAILED if counting else None))
     )
@@ -314,14 +314,15 @@ class _Groups:
 
     def vnodes(self, runtime: Runtime, keys: pa.Table) -> pa.ChunkedArray:
         """The vnodes of groups whose keys are given, in the same order."""
-        found = vnodes(keys.columns, [field.type for field in self.aggregate.keys])
+        found = vnodes(keys.columns, [field.type for field in self.aggregate.keys], self.schema.spread)
         if found is not None:
             return pa.chunked_array([found])
         numbered = keys.append_column("_at", pa.array(np.arange(keys.num_rows)))
         with runtime.scope() as scope:
             types = ", ".join([*(f"`{each.name}` {each.type.spark}" for each in self.aggregate.keys), "`_at` bigint"])
             rows = scope.view(local_frame(runtime.spark, numbered, types))
-            table = to_arrow(scope.sql(f"SELECT `_at`, {vnode_sql(tuple(self.key_names))} AS `{VNODE}` FROM {rows}"))
+            vnode = vnode_sql(self.schema, key=self.key_names)
+            table = to_arrow(scope.sql(f"SELECT `_at`, {vnode} AS `{VNODE}` FROM {rows}"))
         return table.sort_by("_at")[VNODE]
 
     def evaluate_sql(self, rows: str, way: Evaluation | None = None) -> str:
@@ -339,7 +340,7 @@ class _Groups:
         doubt, doubted = (f", {way.doubt} AS `{DOUBT}`", f", `{DOUBT}`") if way.doubt else ("", "")
         shown = f"SELECT {self._stored()}{doubt} FROM ({_with(groups, way.results)})"
         return (
-            f"SELECT {_list(self.schema.names)}, {vnode_sql(self.schema.key)} AS `{VNODE}`,"
+            f"SELECT {_list(self.schema.names)}, {vnode_sql(self.schema)} AS `{VNODE}`,"
             f" cast(1 as tinyint) AS `{OP}`{doubted} FROM ({shown})"
         )
 
@@ -403,7 +404,7 @@ class _Groups:
         with_state = f"SELECT {', '.join(columns)} FROM ({merged})"
         flags = f"`_had`, `_has`, `_o`, `_has` AND `{REDO}` AS `{REDO}`"
         shown = f"SELECT {flags}, {self._stored()} FROM ({_with(f'({with_state})', self.state.results)})"
-        return f"SELECT *, {vnode_sql(self.schema.key)} AS `{VNODE}` FROM ({shown})"
+        return f"SELECT *, {vnode_sql(self.schema)} AS `{VNODE}` FROM ({shown})"
 
     def exploded_sql(self, rows: str) -> str:
         """Rows side by side as one row that leaves and one that appears."""
@@ -417,7 +418,7 @@ class _Groups:
         changed = f"`{REDO}` OR NOT (`_had` AND `_has` AND `_o` <=> `_new`)"
         rows = f"SELECT explode({both}) AS `_r` FROM ({shown}) WHERE {changed}"
         fields = ", ".join(f"`_r`.`row`.`{name}` AS `{name}`" for name in self.schema.names)
-        vnode = vnode_sql(self.schema.key, prefix="`_r`.`row`.")
+        vnode = vnode_sql(self.schema, prefix="`_r`.`row`.")
         return (
             f"SELECT {fields}, {vnode} AS `{VNODE}`, cast(`_r`.`op` as tinyint) AS `{OP}`,"
             f" `_r`.`redo` AS `{REDO}` FROM ({rows})"

@@ -95,7 +95,7 @@ def _numbered(fragment: Fragment, reads: EpochReads, query: str, first: int) -> 
     names = ", ".join(f"`{name}`" for name in fragment.schema.names)
     number = f"cast({first} + row_number() OVER (ORDER BY `{OPERATION}` DESC) - 1 as bigint)"
     numbered = f"SELECT *, {number} AS `{CHANGELOG_ROW_ID}` FROM ({query})"
-    vnode = vnode_sql(fragment.schema.key)
+    vnode = vnode_sql(fragment.schema)
     return reads.scope.sql(f"SELECT {names}, {vnode} AS `{VNODE}`, cast(1 as tinyint) AS `{OP}` FROM ({numbered})")
 
 

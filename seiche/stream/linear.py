@@ -202,7 +202,7 @@ def restricted_rows_sql(plan: Select, joined: near_join.Joined, reads: EpochRead
 def with_vnode(query: str, schema: RelationSchema, *, counting: bool = False) -> str:
     """The query's rows as a segment wants them, `_epoch` aside."""
     failed = f", `{FAILED}`" if counting else ""
-    return f"SELECT {_columns(schema.names)}, {vnode_sql(schema.key)} AS `_vnode`, `{OP}`{failed} FROM ({query})"
+    return f"SELECT {_columns(schema.names)}, {vnode_sql(schema)} AS `_vnode`, `{OP}`{failed} FROM ({query})"
 
 
 # ----------------------------------------------------------------------------------------------------

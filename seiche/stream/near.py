@@ -26,7 +26,8 @@ def mapped(plan: Plan, schema: RelationSchema, changes: Mapping[RelationId, Chan
     if changed is None or changed.table is None:
         return None
     names = {item.field.name: item.expr.name for item in plan.items if isinstance(item.expr, exp.Column)}
-    if [names.get(each) for each in schema.key] != list(scan.schema.key):
+    keeps_key = [names.get(each) for each in schema.key] == list(scan.schema.key)
+    if not keeps_key or not schema.shares_vnodes_with(scan.schema):
         return None
     rows = _fulfilling(plan, scan, changed.table)
     found = _items(plan, scan, rows) if rows is not None else None

@@ -82,4 +82,4 @@ def _stored(reads: EpochReads, fragment: Fragment, numbered: str) -> DataFrame:
     columns = ", ".join(f"cast(`{c.name}` as {c.type.spark}) AS `{c.name}`" for c in fragment.schema.columns)
     typed = f"SELECT {columns}, cast(`{OP}` as tinyint) AS `{OP}` FROM ({numbered})"
     names = ", ".join(f"`{name}`" for name in fragment.schema.names)
-    return reads.scope.sql(f"SELECT {names}, {vnode_sql(fragment.schema.key)} AS `{VNODE}`, `{OP}` FROM ({typed})")
+    return reads.scope.sql(f"SELECT {names}, {vnode_sql(fragment.schema)} AS `{VNODE}`, `{OP}` FROM ({typed})")

@@ -252,7 +252,7 @@ class Runtime:
         numbers = vnodes_of(table, schema)
         if numbers is None:
             frame = local_frame(self.spark, table, spark_ddl(schema, ()))
-            table = to_arrow(frame.selectExpr("*", f"{vnode_sql(schema.key)} AS `{VNODE}`"))
+            table = to_arrow(frame.selectExpr("*", f"{vnode_sql(schema)} AS `{VNODE}`"))
         else:
             table = table.append_column(VNODE, numbers)
         table = table.append_column(OP, pa.array(np.ones(table.num_rows, np.int8)))

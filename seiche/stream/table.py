@@ -265,7 +265,7 @@ class TableJob:
                 with self.runtime.scope() as scope:
                     gone = scope.view(self._evaluate(version, payload.query, payload.now_ms))
                     names = ", ".join(f"`{name}`" for name in self.schema.names)
-                    vnode = vnode_sql(self.schema.key)
+                    vnode = vnode_sql(self.schema)
                     frame = scope.sql(
                         f"SELECT {names}, {vnode} AS `{VNODE}`, cast(-1 as tinyint) AS `{OP}` FROM {gone}"
                     )
@@ -339,7 +339,7 @@ class TableJob:
             both = f"SELECT explode(array({', '.join(images)})) AS r FROM {view}"
             flat = ", ".join(f"r.`{name}` AS `{name}`" for name in (*names, OP))
             plain = ", ".join(f"`{name}`" for name in names)
-            vnode = vnode_sql(self.schema.key)
+            vnode = vnode_sql(self.schema)
             checked = ", ".join(self._checked(name, f"`{OP}` > 0") for name in names)
             rows = f"SELECT {checked}, `{OP}` FROM (SELECT {flat} FROM ({both}))"
             return scope.sql(f"SELECT {plain}, {vnode} AS `{VNODE}`, `{OP}` FROM ({rows})")
@@ -461,7 +461,7 @@ class TableJob:
             if self.conflict is not Conflict.UPDATE_IF_NOT_NULL:
                 plain = ", ".join([key, *(f"_row.`{c}` AS `{c}`" for c in others)])
                 grouped = f"SELECT {plain} FROM ({grouped})"
-            vnode, order = vnode_sql(self.schema.key), ", ".join(f"`{name}`" for name in self.schema.names)
+            vnode, order = vnode_sql(self.schema), ", ".join(f"`{name}`" for name in self.schema.names)
             incoming = f"SELECT {order}, {vnode} AS `{VNODE}` FROM ({grouped})"
             stored = scope.view(exact)
             same = same_key_sql(self.schema, "n", "o")

@@ -87,7 +87,7 @@ def _candidates(fragment: Fragment, plan: TopN, reads: EpochReads, changes: str)
         f"SELECT {names}, sum(`_was`) > 0 AS `_was`, sum(`_is`) > 0 AS `_is` FROM ({both}) GROUP BY {names}"
         " HAVING sum(`_was`) > 0 OR sum(`_is`) > 0"
     )
-    vnode = f"{vnode_sql(fragment.schema.key)} AS `{VNODE}`"
+    vnode = f"{vnode_sql(fragment.schema)} AS `{VNODE}`"
     tie = f", dense_rank() OVER (ORDER BY {_order(plan, by_key=False)}) AS `_tie`" if plan.ties else ""
     return f"SELECT {names}, {vnode}, `_was`, `_is`{tie} FROM ({net}) ORDER BY {_order(plan)}"
 
@@ -157,7 +157,7 @@ def _ordered(
         return _sorted(rows.append_column(VNODE, numbers), order)
     types = f"{spark_ddl(schema, ())}, `_was` boolean, `_is` boolean"
     view = reads.scope.view(local_frame(runtime.spark, rows, types))
-    names, vnode = _list(schema.names), f"{vnode_sql(schema.key)} AS `{VNODE}`"
+    names, vnode = _list(schema.names), f"{vnode_sql(schema)} AS `{VNODE}`"
     return runtime.collect(
         reads.scope.sql(f"SELECT {names}, {vnode}, `_was`, `_is` FROM {view} ORDER BY {_order(plan)}")
     )

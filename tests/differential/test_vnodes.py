@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from seiche.model import Column, RelationSchema, Spread
 from seiche.query import open_scope
 from seiche.storage.changes import vnode_sql
 from seiche.storage.vnodes import TEXTS_MAX, vnodes
@@ -51,23 +52,28 @@ VALUES: dict[SqlType, list[Any]] = {
     ],
     ids=str,
 )
-def test_the_driver_and_spark_find_the_same_vnodes(spark: SparkSession, types: tuple[SqlType, ...]) -> None:
+@pytest.mark.parametrize("spread", Spread)
+def test_the_driver_and_spark_find_the_same_vnodes(
+    spark: SparkSession, types: tuple[SqlType, ...], spread: Spread
+) -> None:
     chance = random.Random(len(types))
     columns = [pa.array([chance.choice(VALUES[each]) for _ in range(200)], each.arrow) for each in types]
     names = tuple(f"k{number}" for number in range(len(types)))
     ddl = ", ".join(f"`{name}` {each.spark}" for name, each in zip(names, types, strict=True))
+    shape = [Column(name, each) for name, each in zip(names, types, strict=True)]
+    schema = RelationSchema(tuple(shape), names, spread=spread)
     with open_scope(spark) as scope:
         view = scope.view(spark.createDataFrame(pa.table(columns, names=names), schema=ddl))
-        expected = [row[0] for row in scope.sql(f"SELECT {vnode_sql(names)} FROM {view}").collect()]
-    found = vnodes(columns, types)
+        expected = [row[0] for row in scope.sql(f"SELECT {vnode_sql(schema)} FROM {view}").collect()]
+    found = vnodes(columns, types, spread)
     assert found is not None
     assert found.to_pylist() == expected
 
 
 @pytest.mark.parametrize("type_", [DOUBLE, NUMERIC, character(3)])
 def test_types_with_rules_of_their_own_are_left_to_spark(type_: SqlType) -> None:
-    assert vnodes([pa.nulls(1, type_.arrow)], [type_]) is None
+    assert vnodes([pa.nulls(1, type_.arrow)], [type_], Spread.NEIGHBOURS) is None
 
 
 def test_many_texts_are_left_to_spark() -> None:
-    assert vnodes([pa.array(["a"] * (TEXTS_MAX + 1))], [VARCHAR]) is None
+    assert vnodes([pa.array(["a"] * (TEXTS_MAX + 1))], [VARCHAR], Spread.NEIGHBOURS) is None

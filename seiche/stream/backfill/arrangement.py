@@ -37,6 +37,7 @@ from seiche.epoch.graph import Outcome, Request
 from seiche.errors import InvariantError, QueryCanceled, SeicheError
 from seiche.model import VNODE, VNODES, Epoch, RelationId
 from seiche.plan.algebra import Scan, Select
+from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
 from seiche.stream import fragment as fragments
 from seiche.stream.backfill.ledger import Ledger, Reached
@@ -70,7 +71,7 @@ def kinds_for(job: ViewJob) -> tuple[BackfillKind, ...]:
         if stage.method is Method.WHOLE and not stage.fragment.inputs <= own:
             return (BackfillKind.SNAPSHOT,)
     both = (BackfillKind.SNAPSHOT, BackfillKind.ARRANGEMENT)
-    return (*both, BackfillKind.NO_SHUFFLE) if all(_keeps_key(stage.fragment.plan) for stage in found) else both
+    return (*both, BackfillKind.NO_SHUFFLE) if all(_keeps_vnode(stage.fragment) for stage in found) else both
 
 
 def choose(job: ViewJob, *, snapshot: bool, arrangement: bool) -> BackfillKind:
@@ -82,12 +83,16 @@ def choose(job: ViewJob, *, snapshot: bool, arrangement: bool) -> BackfillKind:
     return wanted if wanted in allowed else BackfillKind.SNAPSHOT
 
 
-def _keeps_key(plan: object) -> bool:
+def _keeps_vnode(fragment: Fragment) -> bool:
     """Whether a row stays in its input's vnode: one input, whose key the view shows under any name, in order."""
-    if not (isinstance(plan, Select) and len(plan.inputs) == 1 and isinstance(plan.inputs[0], Scan)):
-        return isinstance(plan, Scan)
-    source = {item.field.name: item.expr.name for item in plan.items if item.expr.key == "column"}
-    return tuple(source.get(name) for name in plan.key) == plan.inputs[0].key
+    plan = fragment.plan
+    source = plan.inputs[0] if isinstance(plan, Select) and len(plan.inputs) == 1 else plan
+    if not isinstance(source, Scan) or not source.schema.shares_vnodes_with(fragment.schema):
+        return False
+    if not isinstance(plan, Select):
+        return True
+    shown = {item.field.name: item.expr.name for item in plan.items if item.expr.key == "column"}
+    return tuple(shown.get(name) for name in plan.key) == source.key
 
 
 @dataclass(frozen=True, slots=True)

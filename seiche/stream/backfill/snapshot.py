@@ -256,8 +256,8 @@ class SnapshotBackfill:
             self._build_at_once()
             return
         if not self.state.counts:
-            # Keys are spread evenly over vnodes: without a limit to keep, that is near enough, and needs no reading.
-            count = self._count if limited else lambda relation: even(self._estimate(relation))
+            # Without a limit to keep, what files tell is near enough, and needs no reading.
+            count = self._count if limited else self._count_roughly
             counts = {relation: count(relation) for relation in sorted(inputs)}
             self._inputs |= {relation: InputProgress(relation, each) for relation, each in counts.items()}
             self._commit(replace(self.state, counts=counts))
@@ -434,6 +434,9 @@ class SnapshotBackfill:
             runtime.versions.stage([segment])
         self._failures.settle()
         return True
+
+    def _count_roughly(self, relation: RelationId) -> tuple[int, ...]:
+        return self._runtime.versions.at(relation, self.state.pinned).rows_by_vnode
 
     def _count(self, relation: RelationId) -> tuple[int, ...]:
         """The rows of each vnode of the snapshot."""

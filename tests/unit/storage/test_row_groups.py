@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seiche.model import VNODE, VNODES, Base, Column, DataFile, Epoch, RelationId, RelationSchema
+from seiche.model import VNODE, VNODES, Base, Column, DataFile, Epoch, RelationId, RelationSchema, Spread
 from seiche.storage.files import DataFolder
 from seiche.storage.row_groups import RowGroups
 from seiche.storage.segments import SegmentCache
 from seiche.storage.versions import RelationVersion
-from seiche.storage.vnodes import vnodes
+from seiche.storage.vnodes import vnodes_of
 from seiche.types import BIGINT, DATE, INTEGER, VARCHAR
 
 CALLS = RelationId(7)
@@ -54,7 +54,7 @@ class Log:
                 VNODE: pa.array(np.arange(len(numbers)) % 4, pa.int16()),
             }
         )
-        found = vnodes([self.rows["number"]], [BIGINT])
+        found = vnodes_of(self.rows, CALL)
         assert found is not None
         parts = np.asarray(found) * files // VNODES if sliced else np.arange(len(numbers)) % files
         width = VNODES // files
@@ -95,23 +95,36 @@ def test_a_key_is_looked_for_in_the_file_of_its_vnode_only(tmp_path: Path) -> No
     assert of(found, number=[50]) == [{"number": 50}]
 
 
-def test_a_key_of_two_columns_is_looked_for_in_one_file_where_one_of_them_varies(tmp_path: Path) -> None:
-    log = Log(tmp_path, list(range(100)), files=4, sliced=True)
-    schema = replace(CALL, key=("berth", "number"))
-    numbers = vnodes([log.rows["berth"], log.rows["number"]], [INTEGER, BIGINT])
+def keyed_by_berth(folder: Path, spread: Spread) -> Log:
+    """The log with another key, in four files."""
+    log = Log(folder, list(range(100)), files=4)
+    schema = replace(CALL, key=("berth", "number"), spread=spread)
+    numbers = vnodes_of(log.rows, schema)
     assert numbers is not None
+    files = []
     for number, file in enumerate(log.version.base.files):
         here = log.rows.filter(pa.array(np.asarray(numbers) // 64 == number))
-        pq.write_table(here.sort_by([("berth", "ascending"), ("number", "ascending")]), tmp_path / file.path)
-    log.version = replace(log.version, schema=schema)
-    one = log.around(["number"], berth=[2], number=[50])
-    some = log.around(["number"], berth=[2], number=[50, 53, 98])
-    varied = log.around(["number"], berth=[1, 2], number=[50, 52, 53])
-    assert one is not None and some is not None and varied is not None
-    assert of(one, number=[50]) == [{"number": 50}]
-    assert of(some, number=[50, 53, 98]) == [{"number": each} for each in (50, 53, 98)]
-    assert of(varied, number=[50, 52, 53]) == [{"number": each} for each in (50, 52, 53)]
-    assert one.num_rows < varied.num_rows == 100, "where both vary, every file may hold them"
+        pq.write_table(here.sort_by([("berth", "ascending"), ("number", "ascending")]), folder / file.path)
+        files.append(replace(file, vnode_lo=number * 64, vnode_hi=number * 64 + 63))
+    log.version = replace(log.version, schema=schema, base=replace(log.version.base, files=tuple(files)))
+    return log
+
+
+@pytest.mark.parametrize("spread", Spread)
+def test_a_key_of_two_columns_is_looked_for_where_it_can_be(tmp_path: Path, spread: Spread) -> None:
+    log = keyed_by_berth(tmp_path, spread)
+    all_rows = log.rows.num_rows
+    for asked in ({"berth": [2], "number": [50]}, {"berth": [2], "number": [50, 53, 98]}):
+        found = log.around(["number", "berth"], **asked)  # type: ignore[arg-type]
+        assert found is not None
+        assert of(found, **asked) == of(log.rows.select(["number", "berth"]), **asked)  # type: ignore[arg-type]
+        assert found.num_rows < all_rows
+    for asked in ({"berth": [1, 2], "number": [50, 52, 53]}, {"berth": [2]}, {"berth": [0, 1]}):
+        found = log.around(["number", "berth"], **asked)
+        assert found is not None
+        assert of(found, **asked) == of(log.rows.select(["number", "berth"]), **asked)
+        in_one_file = spread is Spread.NEIGHBOURS and len(asked["berth"]) == 1
+        assert found.num_rows < all_rows if in_one_file else found.num_rows <= all_rows
 
 
 def test_values_that_lie_between_row_groups_read_nothing(tmp_path: Path) -> None:

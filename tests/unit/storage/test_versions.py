@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from seiche.errors import InvariantError
-from seiche.model import Epoch, Segment
-from seiche.storage.versions import Versions
+from seiche.model import Base, DataFile, Epoch, Segment
+from seiche.storage.fold import slice_width
+from seiche.storage.versions import RelationVersion, Versions
 from tests.unit.storage.harbour import ARRIVALS, SHIP, SHIPS, TIDE, TIDES, base, segment
 
 
@@ -31,6 +34,29 @@ def test_a_relation_is_its_base_and_the_later_segments_in_order(versions: Versio
     assert version.base.fold_epoch == 5
     assert spans(version.segments) == [(6, 6), (8, 8)]
     assert version.epoch == 10
+
+
+def test_rows_by_vnode_are_spread_over_the_vnodes_of_each_file() -> None:
+    files = (DataFile("a", 1_000, 1, 0, 15), DataFile("b", 200, 1, 16, 255))
+    version = RelationVersion(SHIPS, SHIP, Epoch(5), Base(SHIPS, 1, Epoch(5), files), ())
+    assert sum(version.rows_by_vnode) == 1_200
+    assert {62, 63} == set(version.rows_by_vnode[:16]) and {0, 1} == set(version.rows_by_vnode[16:])
+    grown = replace(version, segments=(replace(segment(SHIPS, 6), rows=1_200),))
+    assert sum(grown.rows_by_vnode) == 2_400 and {125} == set(grown.rows_by_vnode[:16])
+    new = replace(grown, base=Base(SHIPS, None, Epoch(0), ()))
+    assert sum(new.rows_by_vnode) == 1_200 and {4, 5} == set(new.rows_by_vnode)
+
+
+def test_slices_of_a_base_have_about_a_million_rows() -> None:
+    def version(rows: int, *files: DataFile) -> RelationVersion:
+        base = Base(SHIPS, None, Epoch(0), files)
+        return RelationVersion(SHIPS, SHIP, Epoch(9), base, (replace(segment(SHIPS, 8), rows=rows),))
+
+    assert slice_width(version(900_000)) == 256
+    assert slice_width(version(30_000_000)) == 8
+    assert slice_width(version(10**9)) == 1
+    crowded = version(1_000, DataFile("a", 10_000_000, 1, 0, 15))
+    assert slice_width(crowded) == 2, "16 vnodes have all of the ten million rows"
 
 
 def test_an_older_epoch_has_fewer_segments(versions: Versions) -> None:
