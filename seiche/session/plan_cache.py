@@ -3,6 +3,10 @@
 Planning is most of what a small query costs. A frame keeps its plans once it has run, so the same frame is used again
 as long as it would be made the same way: the same bound query, over the same files of every relation, in the same
 catalog. Any definition starts afresh, and so does any change of a relation that the query reads.
+
+A frame that has run holds on to memory of Java: the rows of the logs that it was made of, and what it has sent to the
+executors. So only as many are kept as are over few enough rows; and where a query reads many, planning it is not most
+of what it costs.
 """
 
 from __future__ import annotations
@@ -20,6 +24,10 @@ from seiche.storage.versions import RelationVersion
 
 PLANS_MAX = 32
 
+# The rows that all frames together may be over. A row of a log, which the frame holds itself, counts as so many.
+ROWS_MAX = 4_000_000
+LOG_ROW = 20
+
 _Key = tuple[object, ...]
 
 
@@ -30,7 +38,7 @@ class PlanCache:
         self._plans_max = plans_max
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
-        self._frames: OrderedDict[_Key, DataFrame] = OrderedDict()
+        self._frames: OrderedDict[_Key, tuple[DataFrame, int]] = OrderedDict()  # with their weights
         self.hits = 0
 
     def frame(
@@ -46,12 +54,12 @@ class PlanCache:
             if known is not None:
                 self._frames.move_to_end(key)
                 self.hits += 1
-                return known
-        frame = make()
+                return known[0]
+        frame, weight = make(), sum(each.base_rows + LOG_ROW * each.log_rows for each in versions)
         with self._lock:
-            if self._catalog is catalog:
-                self._frames[key] = frame
-                while len(self._frames) > self._plans_max:
+            if self._catalog is catalog and weight <= ROWS_MAX:
+                self._frames[key] = (frame, weight)
+                while len(self._frames) > self._plans_max or sum(held for _, held in self._frames.values()) > ROWS_MAX:
                     self._frames.popitem(last=False)
         return frame
 
@@ -62,7 +70,7 @@ class PlanCache:
             yield
         except Exception:
             with self._lock:
-                for key in [key for key, known in self._frames.items() if known is frame]:
+                for key in [key for key, (known, _) in self._frames.items() if known is frame]:
                     del self._frames[key]
             raise
 

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from sqlglot import parse_one
 
 from seiche.catalog.catalog import Catalog
-from seiche.model import EPOCH_ZERO, Base, Column, Epoch, RelationId, RelationSchema, Segment
-from seiche.session.plan_cache import PlanCache
+from seiche.model import EPOCH_ZERO, Base, Column, DataFile, Epoch, RelationId, RelationSchema, Segment
+from seiche.session.plan_cache import LOG_ROW, ROWS_MAX, PlanCache
 from seiche.sql.bind import BoundQuery, OutputColumn
 from seiche.storage.versions import RelationVersion
 from seiche.types import BIGINT, INTEGER, SqlType
@@ -23,9 +23,11 @@ def bound(text: str, type_: SqlType = INTEGER) -> BoundQuery:
     return BoundQuery(cast(Any, parse_one(text)), (OutputColumn("id", "id", type_),), frozenset({7}), False, ())
 
 
-def version(*paths: str, epoch: int = 9, folded: int = EPOCH_ZERO) -> RelationVersion:
-    log = tuple(Segment(SHIPS, path, Epoch(8), Epoch(8), 1, 1) for path in paths)
-    return RelationVersion(SHIPS, SHAPE, Epoch(epoch), Base(SHIPS, None, Epoch(folded), ()), log)
+def version(*paths: str, epoch: int = 9, folded: int = EPOCH_ZERO, rows: int = 0, log: int = 1) -> RelationVersion:
+    """With so many rows in the base and in each segment."""
+    segments = tuple(Segment(SHIPS, path, Epoch(8), Epoch(8), log, 1) for path in paths)
+    files = (DataFile("base", rows, 1, 0, 255),) if rows else ()
+    return RelationVersion(SHIPS, SHAPE, Epoch(epoch), Base(SHIPS, None, Epoch(folded), files), segments)
 
 
 class Plans:
@@ -44,6 +46,27 @@ def test_the_same_question_over_the_same_files_gets_the_same_frame() -> None:
     first = plans.ask(bound("SELECT id FROM r7"), version("a"))
     assert plans.ask(bound("SELECT id FROM r7"), version("a", epoch=10)) is first
     assert plans.cache.hits == 1
+
+
+def test_frames_over_many_rows_are_not_kept_since_they_hold_memory() -> None:
+    plans = Plans()
+    long_log = version("a", log=ROWS_MAX // LOG_ROW + 1)
+    large = version("a", rows=ROWS_MAX)
+    for at in (long_log, large):
+        assert plans.ask(bound("SELECT id FROM r7"), at) is not plans.ask(bound("SELECT id FROM r7"), at)
+    assert len(plans.cache) == 0
+
+
+def test_the_oldest_frames_make_room_for_one_over_many_rows() -> None:
+    plans = Plans()
+    queries = [bound(f"SELECT id FROM r7 WHERE id = {number}") for number in range(4)]
+    at = version("a", rows=ROWS_MAX // 2 - LOG_ROW)
+    for query in queries:
+        plans.ask(query, at)
+    assert len(plans.cache) == 2
+    hits = plans.cache.hits
+    plans.ask(queries[3], at)
+    assert plans.cache.hits == hits + 1
 
 
 @pytest.mark.parametrize(
