@@ -333,7 +333,8 @@ class _Spark:
         with self._lock:
             self._users -= 1
             if self._users == 0 and self._started is not None:
-                self._started.stop()
+                if _ended_spark() is None:
+                    self._started.stop()
                 self._started = None
 
 
@@ -344,7 +345,7 @@ def _ended_spark() -> EngineStopped | None:
     """What to say when the Java process of this one's Spark has ended by itself, such as for want of memory."""
     process = getattr(SparkContext._gateway, "proc", None)
     code = process.poll() if process is not None else None
-    return spark_gone(f"Its exit code is {code}.") if code is not None else None
+    return spark_gone(code) if code is not None else None
 
 
 def _sql_conf(config: Config) -> dict[str, str]:
@@ -436,6 +437,9 @@ def _start_spark(config: Config) -> SparkSession:
     try:
         with _stderr_to(journal):
             session = builder.getOrCreate()
+        # A thread of Spark that runs out of memory dies, and whoever waits for it waits for ever: rather end all of it.
+        handler = session._jvm.org.apache.spark.util.SparkUncaughtExceptionHandler(False)
+        session._jvm.java.lang.Thread.setDefaultUncaughtExceptionHandler(handler)
         if config.master.startswith("local"):  # elsewhere the executors have cores of their own
             java = session._jvm.java.lang.ProcessHandle.current()
             niceness.step_back(java.pid(), config.spark_niceness)

@@ -152,10 +152,21 @@ _TYPES = {
 }
 
 
-def spark_gone(detail: str | None = None) -> EngineStopped:
+# The code with which Spark ends its process when a thread has no memory left.
+OUT_OF_MEMORY = 52
+
+
+def spark_gone(code: int | None = None) -> EngineStopped:
+    """`code` is the exit code of the process, where it is known."""
+    if code == OUT_OF_MEMORY:
+        return EngineStopped(
+            "Spark's Java process has ended",
+            detail="It ran out of memory.",
+            hint="Start Seiche again with a larger driver_memory: nothing that was acknowledged is lost.",
+        )
     return EngineStopped(
         "Spark's Java process has ended",
-        detail=detail,
+        detail=f"Its exit code is {code}." if code is not None else None,
         hint="Start Seiche again: nothing that was acknowledged is lost. A process that was killed for its memory wants"
         " a larger machine or a smaller driver_memory.",
     )
