@@ -140,6 +140,8 @@ def _placed(schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> _Placed |
     """Where wanted keys are; None where every vnode may have them, or where Spark would have to tell."""
     known = [name for name in schema.key if name in wanted and wanted[name].type == schema.column(name).type.arrow]
     varied = [name for name in known if len(wanted[name]) != 1]
+    if not known:
+        return None
     if len(known) == len(schema.key) and len(varied) <= 1:  # the whole key
         name = next(iter(varied), schema.key[0])
         return _placed_by(schema, name, {each: wanted[each][0] for each in known if each != name}, wanted[name])
