@@ -31,10 +31,18 @@ _STEPS = ("create_state", "accumulate", "finish")  # of an aggregate
 
 _CALLS = """
 
+import datetime as _datetime
 import decimal as _decimal
 import json as _json
 import operator as _operator
 
+_seiche_bits = {"SMALLINT": 15, "INTEGER": 31, "BIGINT": 63}
+_seiche_classes = {
+    "BYTEA": (bytes, bytearray),
+    "DATE": _datetime.date,
+    "TIMESTAMP": _datetime.datetime,
+    "TIMESTAMPTZ": _datetime.datetime,
+}
 _seiche_exactly = _decimal.Context(prec=76)  # Python's own would round a number of 38 digits to 28
 
 def _seiche_in(value, kind):
@@ -47,24 +55,43 @@ def _seiche_in(value, kind):
 
 
 def _seiche_out(value, form):
+    # What Arrow would refuse is refused here already, where the tolerant form gives NULL for it.
     if value is None:
         return None
-    kind, scale, parts = form
-    if kind in ("SMALLINT", "INTEGER", "BIGINT"):
-        return _operator.index(value)
+    kind, precision, scale, parts = form
+    if kind in _seiche_bits:
+        number = _operator.index(value)
+        if number.bit_length() > _seiche_bits[kind] and number != -1 << _seiche_bits[kind]:
+            raise OverflowError(f"{number} is out of range for type {kind.lower()}")
+        return number
     if kind in ("REAL", "DOUBLE"):
         return float(value)
     if kind == "NUMERIC":
-        return _decimal.Decimal(str(value)).quantize(_decimal.Decimal(1).scaleb(-scale), context=_seiche_exactly)
+        exponent = _decimal.Decimal(1).scaleb(-scale)
+        number = _decimal.Decimal(str(value)).quantize(exponent, context=_seiche_exactly)
+        if not number.is_finite() or number.adjusted() >= precision - scale:
+            raise OverflowError(f"{number} is out of range for type numeric({precision}, {scale})")
+        return number
     if kind == "JSONB":
-        return _json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return _seiche_text(
+            _json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        )
     if kind == "BOOLEAN":
         return bool(value)
     if kind == "STRUCT":
         return _seiche_row(value, parts)
     if kind == "ARRAY":
         return [_seiche_out(each, parts) for each in value]
-    return str(value) if kind == "VARCHAR" else value
+    if kind == "VARCHAR":
+        return _seiche_text(str(value))
+    if kind in _seiche_classes and not isinstance(value, _seiche_classes[kind]):
+        raise TypeError(f"{value!r} is no value of type {kind.lower()}")
+    return value
+
+
+def _seiche_text(text):
+    text.encode()  # raises for half a character
+    return text
 
 
 def _seiche_row(value, fields):
@@ -89,7 +116,7 @@ def _seiche_given(values):
 def _seiche_tolerant(*values):
     try:
         return _seiche_strict(*values)
-    except Exception:
+    except (Exception, SystemExit):
         return None
 
 
@@ -147,11 +174,10 @@ def _result(type_: SqlType) -> Any:
     return type_.spark
 
 
-def _form(type_: SqlType) -> tuple[str, int, Any]:
-    """What a value has to become: its kind, its scale, and the same of its element or, by name, of its fields."""
-    if type_.element is not None:
-        return type_.kind.name, 0, _form(type_.element)
-    return type_.kind.name, type_.scale, tuple((name, _form(part)) for name, part in type_.fields)
+def _form(type_: SqlType) -> tuple[str, int, int, Any]:
+    """What a value has to become: its kind, its digits, and the same of its element or, by name, of its fields."""
+    parts = tuple((name, _form(part)) for name, part in type_.fields)
+    return type_.kind.name, type_.precision, type_.scale, _form(type_.element) if type_.element is not None else parts
 
 
 def _loaded(function: UserFunction) -> dict[str, Any]:
