@@ -64,16 +64,15 @@ def _array_agg(made: AggregateCall, settings: Settings) -> exp.Expr:
 def _collected(node: exp.Expr, made: AggregateCall) -> exp.Expr:
     """The values in their order, as an array; NULL of no rows."""
     type_ = type_of(node)
-    fields: list[exp.Expr] = []
-    for index, item in enumerate(made.order):
-        fields += [text(f"o{index}"), item.this]
-    wrapped = call(type_, "named_struct", *fields, text("v"), node)
-    rows = native("array_agg", array_of(type_), made, wrapped)
+    fields = {**{f"o{index}": item.this for index, item in enumerate(made.order)}, "v": node}
+    row = struct_of(*((name, type_of(value)) for name, value in fields.items()))
+    wrapped = call(row, "named_struct", *(part for name, value in fields.items() for part in (text(name), value)))
+    rows = native("array_agg", array_of(row), made, wrapped)
     some = comparison(exp.GT, call(INTEGER, "size", rows.copy()), integer(0))
     if made.order:
-        rows = call(array_of(type_), "array_sort", rows, _comparator(made.order))
+        rows = call(array_of(row), "array_sort", rows, _comparator(made.order))
     elif made.distinct:
-        rows = call(array_of(type_), "array_sort", rows)
+        rows = call(array_of(row), "array_sort", rows)
     value = exp.Dot(this=exp.column("s"), expression=exp.to_identifier("v"))
     values = call(array_of(type_), "transform", rows, lambda_(value, "s"))
     return case(array_of(type_), [(some, values)])

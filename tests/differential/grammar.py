@@ -522,10 +522,14 @@ class _Query:
         source = self._from_one()
         expressions = _Expressions(rng, source.scope)
         partition, order = expressions.any(_SIMPLE)[0], expressions.any(_ORDERED)[0]
-        function = rng.choice(["rank()", "dense_rank()", "count(*)", f"max({expressions.of(INT)})"])
-        window = f"{function} OVER (PARTITION BY {partition} ORDER BY {order})"
+        plain = ["rank()", "dense_rank()", f"cardinality(array_agg({expressions.of(INT)}) OVER w)"]
+        framed = ["count(*)", f"max({expressions.of(INT)})", f"sum({expressions.of(INT)})"]
+        function = rng.choice([*plain, *framed])
+        frame = rng.choice(_FRAMES) if function in framed else ""
+        over = f"OVER (PARTITION BY {partition} ORDER BY {order} {frame})"
+        window = function.replace("OVER w", over) if "OVER w" in function else f"{function} {over}"
         column, family = expressions.column(_ALL) or ("1", INT)
-        items = [(column, family), (window, INT)]
+        items = [(column, family), (window, NUM if function.startswith("sum") else INT)]
         return _Body(f"SELECT {_listed(items)} FROM {source.sql}", _outputs(items), source.rows)
 
     def _subquery(self) -> _Body:
@@ -679,6 +683,14 @@ class _Query:
 
 
 # Families on which relations are joined. Float keys are met as keys of groups, where NaN and -0.0 matter too.
+# Frames that do not depend on which of equal rows comes first.
+_FRAMES = (
+    "",
+    "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    "GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE GROUP",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW",
+    "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING EXCLUDE TIES",
+)
 _COMPARED = ("<", "<=", ">", ">=", "<>")
 _JOINED = (INT, NUM, FLOAT, TEXT, DATE, TIMESTAMP, TIMESTAMPTZ, BOOL)
 
