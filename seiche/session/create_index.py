@@ -51,7 +51,6 @@ class IndexDefinitions:
             statement.table.parts,
             search_path=self._variables.search_path,
             kinds=indexes.INDEXED_KINDS,
-            action="CREATE INDEX",
         )
 
     def _check(self, statement: ast.CreateIndex, source: CatalogObject) -> None:

@@ -154,6 +154,7 @@ STATEMENTS = {
         "ALTER VIEW heavy RENAME TO light",
         "ALTER SINK ships RENAME TO boats",
         "CREATE INDEX by_name ON ships (nome)",
+        "CREATE INDEX by_name ON calls (name)",
         "CREATE INDEX by_name ON ships (name, flag) DISTRIBUTED BY (flag)",
         "CREATE DATABASE dev",
         "CREATE USER root PASSWORD 'secret'",
