@@ -25,7 +25,7 @@ from seiche.sql.nodes import Settings, integer, typed
 from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
 from seiche.sql.outer_keys import show_around
 from seiche.sql.scopes import Scope
-from seiche.sql.select_list import exploded, select_items
+from seiche.sql.select_list import exploded, over_groups, select_items
 from seiche.sql.values import values
 from seiche.types import Kind
 
@@ -73,6 +73,9 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
     for part in ("qualify", "into", "locks", "connect", "laterals", "sample", "pivots", "match"):
         if node.args.get(part):
             raise FeatureNotSupported(f"{part.upper()} is not supported in a query")
+    around = over_groups(binding, node)
+    if around is not None:
+        return _select(binding, around, outer, tables_)
     scope = Scope(binding.subquery(tables_), parent=outer)
     select = exp.Select()
     bind_from(binding, node, select, scope, tables_)

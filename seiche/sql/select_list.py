@@ -24,6 +24,7 @@ from seiche.sql.calls import call_of, own_nodes
 from seiche.sql.nodes import type_of, typed
 from seiche.sql.output_names import output_name
 from seiche.sql.places import begin_as, place_of, pointing_at
+from seiche.sql.rows_over_groups import apart
 from seiche.sql.scopes import Entry, RangeVariable, Scope
 from seiche.sql.series import refuse_endless
 from seiche.sql.user_functions import Functions
@@ -127,10 +128,7 @@ def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scop
     binder = binding.expressions(scope, Clause.FROM)
     if not _set_returning(node, binder.functions):
         return node
-    calls = (call_of(part) for projection in node.expressions for part in own_nodes(projection))
-    aggregated = any(made is not None and is_aggregate(made[0]) for made in calls)
-    windowed = any(projection.find(exp.Window) for projection in node.expressions)
-    if node.args.get("group") or node.args.get("having") or aggregated or windowed:
+    if _is_grouped(node, binder.functions):
         raise FeatureNotSupported(
             "a set-returning function in the select list of a grouped query is not supported",
             hint="Put the grouping into a derived table, or the function into FROM.",
@@ -166,6 +164,29 @@ def exploded(binding: Binding, node: exp.Select, select: exp.Select, scope: Scop
     for index, part in enumerate(chosen):
         _become_column(part, node, ref, index)
     return exploded(binding, node, select, scope) if innermost else node
+
+
+def over_groups(binding: Binding, node: exp.Select) -> exp.Select | None:
+    """The query with its groups or windows in a derived table, where set-returning functions follow them."""
+    functions = binding.expressions(Scope(binding.subquery({})), Clause.FROM).functions
+    if not _set_returning(node, functions) or not _is_grouped(node, functions):
+        return None
+    around = apart(node, lambda part: _is_set(part, functions), binding.ref("groups"))
+    if around is not None and _is_grouped(around, functions):
+        raise FeatureNotSupported("aggregate and window function calls cannot contain set-returning function calls")
+    return around
+
+
+def _is_grouped(node: exp.Select, functions: Functions | None) -> bool:
+    if node.args.get("group") or node.args.get("having"):
+        return True
+    calls = (call_of(part) for projection in node.expressions for part in own_nodes(projection))
+    aggregated = any(made is not None and _is_aggregate(made[0], functions) for made in calls)
+    return aggregated or any(projection.find(exp.Window) for projection in node.expressions)
+
+
+def _is_aggregate(name: str, functions: Functions | None) -> bool:
+    return is_aggregate(name) or (functions is not None and any(each.aggregate for each in functions.functions(name)))
 
 
 def _set_returning(node: exp.Select, functions: Functions | None) -> list[exp.Expr]:
