@@ -52,6 +52,7 @@ from seiche.storage.retention import Pins, Trash, sweep
 from seiche.storage.row_groups import RowGroups
 from seiche.storage.segments import SegmentCache, SegmentWriter
 from seiche.storage.versions import Versions
+from seiche.stream import attempts
 from seiche.stream.checkpoint import Checkpoints
 from seiche.stream.maintenance import Maintenance
 from seiche.stream.rowids import RowIds
@@ -327,6 +328,7 @@ class _Spark:
         session = running.newSession()
         for name, value in _sql_conf(config).items():
             session.conf.set(name, value)
+        attempts.register(session)
         return session
 
     def close(self) -> None:

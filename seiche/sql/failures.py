@@ -25,6 +25,7 @@ from seiche.errors import (
     SeicheError,
     StringTooLong,
 )
+from seiche.sql.attempts import is_attempt
 from seiche.sql.literals import INVALID_DIGIT, numeric_limit
 from seiche.sql.nodes import FALLIBLE, ONCE, boolean, conjunction, disjunction, is_null, let, negation, not_null, typed
 from seiche.types import BOOLEAN
@@ -42,6 +43,8 @@ def failure_of(expression: exp.Expr) -> exp.Expr | None:
             return None  # counted where its own rows are evaluated
         case exp.Anonymous() if expression.meta.get(ONCE):
             return _once(expression)
+        case exp.Anonymous() if is_attempt(expression):
+            return _attempt(expression)
         case exp.Case():
             inner = _case(expression)
         case exp.Coalesce():
@@ -60,6 +63,15 @@ def failure_of(expression: exp.Expr) -> exp.Expr | None:
         return outside if inner is None else disjunction([inner, outside])
     own = conjunction([is_null(expression.copy()), *(not_null(part.copy()) for part in _inputs(expression))])
     return own if inner is None else disjunction([inner, own])
+
+
+def _attempt(expression: exp.Anonymous) -> exp.Expr:
+    """Of a call that is NULL where it fails, and which is mentioned as such only."""
+    (inner,) = expression.expressions
+    own = conjunction([is_null(expression.copy()), *(not_null(part.copy()) for part in _inputs(inner))])
+    made = _any([*(failure_of(part) for part in _operands(inner)), own])
+    assert made is not None
+    return made
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:

@@ -11,7 +11,9 @@ from sqlglot import exp
 
 from seiche.errors import InvalidParameter, UndefinedFunction
 from seiche.sql import intervals, regexes
+from seiche.sql.attempts import attempted
 from seiche.sql.casts import Context, as_numeric, castable, coerce, common_type, convert, settle, to_text
+from seiche.sql.literals import interval_constant
 from seiche.sql.nodes import (
     Settings,
     attempt,
@@ -78,7 +80,9 @@ def arithmetic(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings)
     if a.is_number and b.is_number:
         return _numbers(symbol, left, right, settings)
     if made := intervals.arithmetic(symbol, left, right, settings):
-        return made
+        # By a constant a moment leaves the calendar at its very end only, and the planner knows such a sum by its form.
+        plain = settings.strict or any(interval_constant(each) is not None for each in (left, right))
+        return made if plain else attempted(made, [left, right])
     if symbol == "-" and a.kind is Kind.JSONB:
         raise no_operator(symbol, left, right)
     raise no_operator(symbol, left, right)
@@ -265,7 +269,8 @@ def negative(node: exp.Expr, settings: Settings) -> exp.Expr:
         node = convert(node, DOUBLE, settings)
     type_ = type_of(node)
     if type_.kind is Kind.INTERVAL:
-        return intervals.scaled(node, integer(-1), settings)
+        made = intervals.scaled(node, integer(-1), settings)
+        return made if settings.strict or interval_constant(node) is not None else attempted(made, [node])
     if not type_.is_number:
         raise no_operator("-", node)
     if (isinstance(node, exp.Literal) and not node.is_string) or type_.is_float or type_.kind is Kind.NUMERIC:
@@ -487,7 +492,8 @@ def like(node: exp.Expr, pattern: exp.Expr, settings: Settings, *, fold: bool, e
 def matches(node: exp.Expr, pattern: exp.Expr, settings: Settings, *, fold: bool) -> exp.Expr:
     """`~` and `~*`."""
     node, pattern = _texts("~*" if fold else "~", node, pattern, settings)
-    return call(BOOLEAN, "rlike", node, regex(pattern, fold=fold))
+    made = call(BOOLEAN, "rlike", node, regex(pattern, fold=fold))
+    return made if settings.strict or isinstance(pattern, exp.Literal) else attempted(made, [node, pattern])
 
 
 def regex(pattern: exp.Expr, *, fold: bool = False) -> exp.Expr:
@@ -504,7 +510,8 @@ def similar(node: exp.Expr, pattern: exp.Expr, settings: Settings, escape: str |
         return call(BOOLEAN, "rlike", node, text(regexes.similar(pattern.this, escape)))
     escaped = call(VARCHAR, "regexp_replace", pattern, text(r"([.^$\\])"), text(r"\\$1"))
     wild = call(VARCHAR, "replace", call(VARCHAR, "replace", escaped, text("%"), text(".*")), text("_"), text("."))
-    return call(BOOLEAN, "rlike", node, call(VARCHAR, "concat", text(r"(?s)\A(?:"), wild, text(r")\z")))
+    made = call(BOOLEAN, "rlike", node, call(VARCHAR, "concat", text(r"(?s)\A(?:"), wild, text(r")\z")))
+    return made if settings.strict else attempted(made, [node, pattern])
 
 
 def _texts(symbol: str, node: exp.Expr, pattern: exp.Expr, settings: Settings) -> tuple[exp.Expr, exp.Expr]:

@@ -8,11 +8,12 @@ a map of each row to some rows; without columns among its arguments it is `(SELE
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from seiche.errors import InvalidParameter, SyntaxError_
+from seiche.sql.attempts import attempted
 from seiche.sql.casts import convert, settle
 from seiche.sql.functions import json_records, jsonpath, patterns
 from seiche.sql.functions.arrays import element_type
@@ -101,6 +102,8 @@ def table_function(name: str, arguments: list[exp.Expr], settings: Settings, *, 
             made = _json_each(name, arguments, settings)
         case _:
             raise undefined(name, arguments)
+    if not settings.strict:
+        made = replace(made, exploded=attempted(made.exploded, arguments))
     return numbered(made) if ordinality else made
 
 

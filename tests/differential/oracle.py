@@ -23,6 +23,7 @@ from seiche.query import render, typed
 from seiche.session.names import CatalogNames
 from seiche.sql.bind import Settings, bind_query
 from seiche.sql.parse import parse_query
+from seiche.stream import attempts
 from tests.sparks import INTERPRETED
 
 Row = tuple[Any, ...]
@@ -44,6 +45,7 @@ class Oracle:
         self._spark = spark.newSession()
         for name, value in _CONF.items():
             self._spark.conf.set(name, value)
+        attempts.register(self._spark)
 
     def answers(
         self, catalog: Catalog, tables: Mapping[str, pa.Table], queries: Mapping[str, str]

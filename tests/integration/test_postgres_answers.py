@@ -33,6 +33,7 @@ from seiche.sql.bind import BoundQuery, BoundRelation, Settings, bind_insert, bi
 from seiche.sql.dialect import Seiche
 from seiche.sql.failures import failure_of, translate_spark_error
 from seiche.sql.text import format_value
+from seiche.stream import attempts
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -404,6 +405,7 @@ def spark(spark: SparkSession) -> SparkSession:
         "spark.sql.adaptive.enabled": "false",
     }.items():
         session.conf.set(name, value)
+    attempts.register(session)
     for relation, rows in ((SHIPS, SHIP_ROWS), (BERTHS, BERTH_ROWS)):
         bound = bind_insert(relation, None, parsed(rows), Harbour(), STRICT)
         table = session.sql(bound.sql).toDF(*[column.name for column in relation.columns]).toArrow()

@@ -32,14 +32,20 @@ _STEP = f"""
 """
 
 
+def _field(node: exp.Expr) -> exp.Expr:
+    """`a.used` is a field of a variable, and no column of a table."""
+    if isinstance(node, exp.Column) and node.table:
+        return exp.Dot(this=exp.column(node.table), expression=exp.to_identifier(node.name))
+    return node
+
+
 def formatted(
     pattern: exp.Expr, plain: list[exp.Expr], names: list[exp.Expr], quoted: list[exp.Expr], settings: Settings
 ) -> exp.Expr:
     """The text; the values are given three times, as each specifier shows them."""
     pieces = call(array_of(VARCHAR), "regexp_extract_all", pattern, text(_PIECES), exp.Literal.number(0))
-    step = exp.Lambda(
-        this=sqlglot.parse_one(_STEP, dialect="spark"), expressions=[exp.to_identifier("a"), exp.to_identifier("t")]
-    )
+    body = sqlglot.parse_one(_STEP, dialect="spark").transform(_field)
+    step = exp.Lambda(this=body, expressions=[exp.to_identifier("a"), exp.to_identifier("t")])
     start = sqlglot.parse_one(_state("''", "0"), dialect="spark")
     made = call(_STATE, "aggregate", pieces, start, step)
     result = variable("r", _STATE)

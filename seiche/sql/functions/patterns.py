@@ -122,7 +122,7 @@ def _regexp_replace(arguments: Nodes, settings: Settings) -> exp.Expr:
         return call(VARCHAR, "regexp_replace", node, _wanted(pattern, flags), _replacement(replacement))
     if isinstance(pattern, exp.Literal) and isinstance(replacement, exp.Literal):
         return _replaced_nth(node, pattern, replacement, flags, 1)
-    return _replaced_first(node, _wanted(pattern, flags), pattern, replacement)
+    return _replaced_first(node, _wanted(pattern, flags), replacement)
 
 
 @function("regexp_replace", takes=[VARCHAR, VARCHAR, VARCHAR, INTEGER, INTEGER, VARCHAR], optional=2)
@@ -151,7 +151,7 @@ def _replaced_nth(node: exp.Expr, pattern: exp.Expr, replacement: exp.Expr, flag
     return call(VARCHAR, "regexp_replace", node, text(found.java), text(f"$1{body.this}"))
 
 
-def _replaced_first(node: exp.Expr, wanted: exp.Expr, pattern: exp.Expr, replacement: exp.Expr) -> exp.Expr:
+def _replaced_first(node: exp.Expr, wanted: exp.Expr, replacement: exp.Expr) -> exp.Expr:
     """With a pattern or replacement that varies by row: what is before the match, the match, what is after."""
     position = call(INTEGER, "regexp_instr", node.copy(), wanted.copy())
     found = call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(0))
@@ -161,7 +161,7 @@ def _replaced_first(node: exp.Expr, wanted: exp.Expr, pattern: exp.Expr, replace
     )
     replaced = call(VARCHAR, "regexp_replace", found.copy(), wanted.copy(), _replacement(replacement))
     matched = call(BOOLEAN, "rlike", node.copy(), wanted.copy())
-    known = conjunction([not_null(pattern.copy()), not_null(replacement.copy())])
+    known = conjunction([not_null(matched.copy()), not_null(replacement.copy())])
     empty = equal(found.copy(), text(""))  # then it is at the front, and Spark tells no position
     put = call(VARCHAR, "regexp_replace", text(""), text(""), _replacement(replacement.copy()))
     at_front = call(VARCHAR, "concat", put, node.copy())

@@ -13,6 +13,7 @@ from enum import Enum
 from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, UndefinedFunction, nearest
+from seiche.sql.attempts import attempted
 from seiche.sql.casts import Context, as_numeric, castable, convert, settle
 from seiche.sql.nodes import Settings, is_unknown, type_of
 from seiche.types import BIGINT, BYTEA, DOUBLE, NUMERIC, Kind, SqlType
@@ -78,7 +79,8 @@ def invoke(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr
                 continue
             if all(accepts(type_of(a), p) for a, p in zip(arguments, parameters, strict=True)):
                 adapted = [_adapt(a, p, settings) for a, p in zip(arguments, parameters, strict=True)]
-                return overload.make(adapted, settings)
+                made = overload.make(adapted, settings)
+                return made if settings.strict else attempted(made, adapted)
     if any(_waits_for_an_array(overload, arguments) for overload in _FUNCTIONS.get(name, ())):
         raise DatatypeMismatch("could not determine polymorphic type because input has type unknown")
     raise undefined(name, arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -52,7 +53,6 @@ _same("length octet_length", "octet_length", [BYTEA], INTEGER)
 _same("octet_length", "octet_length", [VARCHAR], INTEGER)
 _same("bit_length", "bit_length", [VARCHAR], INTEGER)
 _same("reverse", "reverse", [VARCHAR], VARCHAR)
-_same("repeat", "repeat", [VARCHAR, INTEGER], VARCHAR)
 _same("replace", "replace", [VARCHAR, VARCHAR, VARCHAR], VARCHAR)
 _same("translate", "translate", [VARCHAR, VARCHAR, VARCHAR], VARCHAR)
 _same("md5", "md5", [VARCHAR], VARCHAR)
@@ -116,9 +116,35 @@ function("ltrim", takes=[VARCHAR, VARCHAR], optional=1)(_trim("ltrim"))
 function("rtrim", takes=[VARCHAR, VARCHAR], optional=1)(_trim("rtrim"))
 
 
+_LONGEST = 1 << 26  # characters; PostgreSQL makes sixteen times as many, and Java runs out of memory before
+_FEW = 1 << 10
+
+
+@function("repeat", takes=[VARCHAR, INTEGER])
+def _repeat(arguments: Nodes, settings: Settings) -> exp.Expr:
+    node, count = arguments
+    constant = constant_integer(count)
+    if constant is not None and constant <= _FEW:
+        return call(VARCHAR, "repeat", node, count)
+    length = call(INTEGER, "greatest", call(INTEGER, "length", node.copy()), integer(1))
+    most = spark_cast(binary(exp.IntDiv, BIGINT, integer(_LONGEST), length), INTEGER)
+    return _unless_more(count, most, lambda times: call(VARCHAR, "repeat", node, times), settings)
+
+
+def _unless_more(count: exp.Expr, most: exp.Expr, make: Callable[[exp.Expr], exp.Expr], settings: Settings) -> exp.Expr:
+    """Spark may evaluate it before it looks at the condition, so that it is never asked for more."""
+    bounded = make(case(INTEGER, [(comparison(exp.LTE, count.copy(), most), count)]))
+    return guarded(bounded, comparison(exp.GT, count.copy(), most.copy()), "requested length too large", settings)
+
+
 def _pad(spark: str) -> Maker:
     def make(arguments: Nodes, settings: Settings) -> exp.Expr:
-        return call(VARCHAR, spark, *arguments, *([text(" ")] if len(arguments) == 2 else []))
+        node, size = arguments[:2]
+        fill = arguments[2] if len(arguments) > 2 else text(" ")
+        constant = constant_integer(size)
+        if constant is not None and constant <= _LONGEST:
+            return call(VARCHAR, spark, node, size, fill)
+        return _unless_more(size, integer(_LONGEST), lambda most: call(VARCHAR, spark, node, most, fill), settings)
 
     return make
 

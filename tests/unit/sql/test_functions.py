@@ -223,6 +223,27 @@ def test_failure_is_null_where_the_operands_are_not() -> None:
     assert failure("t::int") == "TRY_CAST(`t` AS INT) IS NULL AND NOT `t` IS NULL"
 
 
+def test_a_pattern_of_a_row_is_attempted_and_one_that_is_written_down_is_not() -> None:
+    assert sql("t ~ 'a+'", strict=False) == sql("t ~ 'a+'")
+    attempt = "SEICHE_ATTEMPT(RLIKE(`t`, CONCAT('(?s)', `t`)))"
+    assert sql("t ~ t", strict=False) == attempt
+    assert failure("t ~ t") == f"({attempt} IS NULL AND NOT `t` IS NULL AND NOT CONCAT('(?s)', `t`) IS NULL)"
+
+
+@pytest.mark.parametrize(
+    ("text", "called"),
+    [
+        ("regexp_replace(t, t, 'x')", "RLIKE("),
+        ("regexp_replace(t, t, 'x')", "REGEXP_INSTR("),
+        ("split_part(t, t, i)", "SPLIT_PART("),
+        ("repeat(t, i)", "REPEAT("),
+    ],
+)
+def test_what_an_attempt_is_about_is_never_evaluated_outside_of_it(text: str, called: str) -> None:
+    for made in (sql(text, strict=False), failure(text) or ""):
+        assert made.count(f"SEICHE_ATTEMPT({called}") == made.count(called) > 0
+
+
 def test_what_is_nested_does_not_grow_by_powers() -> None:
     sizes = [len(sql(f"{'trunc(1.5 * ' * depth}f / 3{') / f' * depth}", strict=False)) for depth in (2, 4, 6)]
     assert sizes[2] - sizes[1] < 2 * (sizes[1] - sizes[0])
