@@ -62,15 +62,18 @@ def part(node: exp.Expr, low: exp.Expr | None, high: exp.Expr | None, settings: 
     """`a[low:high]`, empty where they do not meet."""
     type_ = type_of(node)
     size = call(INTEGER, "size", node.copy())
-    first = call(INTEGER, "greatest", _place(low, settings), integer(1)) if low else integer(1)
-    last = call(INTEGER, "least", _place(high, settings), size) if high else size
+    places = [_place(each, settings) for each in (low, high) if each is not None]
+    first = call(INTEGER, "greatest", places[0], integer(1)) if low else integer(1)
+    last = call(INTEGER, "greatest", call(INTEGER, "least", places[-1], size), integer(0)) if high else size
     length = call(
         INTEGER,
         "greatest",
         binary(exp.Add, INTEGER, binary(exp.Sub, INTEGER, last, first.copy()), integer(1)),
         integer(0),
     )
-    return call(type_, "slice", node, first, length)
+    made = call(type_, "slice", node, first, length)
+    unknown = [not_null(each.copy()) for each in places if constant_integer(each) is None]
+    return case(type_, [(conjunction(unknown), made)]) if unknown else made
 
 
 @function("array_length", "array_upper", takes=[Any_.ARRAY, INTEGER])
@@ -271,7 +274,8 @@ def _array_sum(arguments: Nodes, settings: Settings) -> exp.Expr:
     if not element_type(node).is_number:
         raise undefined("array_sum", arguments)
     zero = spark_cast(integer(0), element_type(node))
-    body = exp.Add(this=exp.column("a"), expression=exp.Coalesce(this=exp.column("x"), expressions=[zero.copy()]))
+    value = exp.Coalesce(this=exp.column("x"), expressions=[zero.copy()])
+    body = typed(exp.Add(this=exp.column("a"), expression=value), element_type(node))
     return call(
         element_type(node),
         "aggregate",
