@@ -57,6 +57,7 @@ _BY_ARGUMENTS = frozenset(
     )
 )
 _WIDTH = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64, Kind.REAL: 128, Kind.DOUBLE: 128, Kind.NUMERIC: 128}
+_INTEGERS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 _DAYS = (Kind.DATE,)
 _MOMENTS = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
@@ -74,7 +75,12 @@ def attempted(node: exp.Expr, given: Sequence[exp.Expr]) -> exp.Expr:
         return case(INTERVAL, [(conjunction([not_null(part.copy()) for part in node.expressions[1::2]]), node.copy())])
     if not _may_fail(node) or is_attempt(node.parent):
         return node
-    made = exp.Anonymous(this=ATTEMPT, expressions=[node.copy()])
+    return attempt_of(node.copy())
+
+
+def attempt_of(node: exp.Expr) -> exp.Expr:
+    """One attempt at all of the expression. Nothing that may fail stands in it twice."""
+    made = exp.Anonymous(this=ATTEMPT, expressions=[node])
     if TYPE in node.meta:
         made.meta[TYPE] = node.meta[TYPE]
     return made
@@ -90,6 +96,8 @@ def _may_fail(node: exp.Expr) -> bool:
     match node:
         case exp.Anonymous() if str(node.this).lower() in _BY_ARGUMENTS:
             return not all(isinstance(each, exp.Literal) for each in node.expressions[1:])
+        case exp.Anonymous() if str(node.this).lower() == "abs":
+            return kind_of(node) in _INTEGERS
         case exp.Anonymous():
             return str(node.this).lower() in _CALLS
         case exp.TryCast():
@@ -97,7 +105,7 @@ def _may_fail(node: exp.Expr) -> bool:
         case exp.Cast():
             return _narrows(kind_of(node.this), kind_of(node))
         case exp.Add() | exp.Sub() | exp.Mul():
-            return kind_of(node) in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
+            return kind_of(node) in _INTEGERS
         case _:
             return False
 
@@ -105,9 +113,7 @@ def _may_fail(node: exp.Expr) -> bool:
 def _narrows(source: Kind | None, target: Kind | None) -> bool:
     if source in _DAYS:
         return target in _MOMENTS
-    return (
-        source in _WIDTH
-        and target in _WIDTH
-        and target not in (Kind.REAL, Kind.DOUBLE)
-        and (_WIDTH[source] > _WIDTH[target])
-    )
+    if source is Kind.NUMERIC and target is Kind.NUMERIC:  # of other digits
+        return True
+    wide, narrow = (_WIDTH.get(each, 0) if each is not None else 0 for each in (source, target))
+    return wide > narrow > 0

@@ -9,6 +9,7 @@ from sqlglot import exp
 from seiche.errors import DatatypeMismatch, FeatureNotSupported, GroupingError
 from seiche.sql import aggregate_calls, choices, compounds, overloads, secret_arguments
 from seiche.sql.aggregates import aggregate_names, is_aggregate
+from seiche.sql.attempts import attempted
 from seiche.sql.binder import QUERY, Binder, Clause
 from seiche.sql.casts import Context, cast, castable, convert
 from seiche.sql.collecting import ORDERED
@@ -19,7 +20,7 @@ from seiche.sql.user_aggregates import aggregated, user_aggregate
 from seiche.sql.user_functions import MAX_DEPTH, UserFunction, body_of, parameter_names
 from seiche.sql.windows import OFFSET, RANKING
 from seiche.sql.written_types import CAST_NAMES
-from seiche.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ
+from seiche.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, Kind
 
 NOW = "seiche_now"
 PROCTIME = "seiche_proctime"  # in a view: when the row came
@@ -42,7 +43,7 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         case "row" | "struct":
             return compounds.row(binder, node)
         case "extract":
-            return temporal.extract(temporal.unit_of(arguments[0].name), binder.bind(arguments[1]), binder.settings)
+            return _extracted(binder, arguments[0].name, binder.bind(arguments[1]))
         case "now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "clock_timestamp":
             if arguments and name != "current_timestamp":
                 raise undefined(name, [binder.bind(argument) for argument in arguments], [name])
@@ -95,6 +96,11 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
     if name in _VOLATILE and name not in binder.usage.volatile:
         binder.usage.volatile.append(name)
     return invoke(name, bound, binder.settings)
+
+
+def _extracted(binder: Binder, unit: str, node: exp.Expr) -> exp.Expr:
+    made = temporal.extract(temporal.unit_of(unit), node, binder.settings)
+    return made if binder.settings.strict or type_of(node).kind is not Kind.INTERVAL else attempted(made, [node])
 
 
 def _misplaced_rows(binder: Binder) -> FeatureNotSupported:

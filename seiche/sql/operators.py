@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from seiche.errors import InvalidParameter, UndefinedFunction
 from seiche.sql import intervals, regexes
-from seiche.sql.attempts import attempted
+from seiche.sql.attempts import attempt_of, attempted
 from seiche.sql.casts import Context, as_numeric, castable, coerce, common_type, convert, settle, to_text
 from seiche.sql.literals import interval_constant
 from seiche.sql.nodes import (
@@ -486,7 +486,9 @@ def like(node: exp.Expr, pattern: exp.Expr, settings: Settings, *, fold: bool, e
         if len(escape) != 1:
             raise InvalidParameter("invalid escape string", hint="Escape string must be one character.")
         made = typed(exp.Escape(this=made, expression=text(escape)), BOOLEAN)
-    return typed(exp.Paren(this=made), BOOLEAN)
+    if settings.strict or isinstance(pattern, exp.Literal):
+        return typed(exp.Paren(this=made), BOOLEAN)
+    return attempt_of(made)
 
 
 def matches(node: exp.Expr, pattern: exp.Expr, settings: Settings, *, fold: bool) -> exp.Expr:
