@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
 import threading
@@ -413,12 +414,34 @@ def _heartbeats(master: str) -> dict[str, str]:
     return often | patient
 
 
+# A local Spark runs more tasks at a time than there are cores. A task keeps its place until it ends, so a query
+# that takes hours would hold all places; with more of them, the system lets every task have its share of time.
+_PLACES_PER_CORE = 8
+_FURTHER_PLACES_MAX = 64
+
+
+def local_places(master: str) -> tuple[str, dict[str, str]]:
+    """A local master with places for short queries and epochs beside long queries, and what keeps the width of each.
+
+    Other masters stay as they are: how many tasks an executor runs is for the cluster to say.
+    """
+    found = re.fullmatch(r"local(?:\[(\*|\d+)(,\s*\d+)?\])?", master)
+    if found is None:
+        return master, {}
+    cores = 1 if master == "local" else (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
+    places = cores + min((_PLACES_PER_CORE - 1) * cores, _FURTHER_PLACES_MAX)
+    width = {"spark.default.parallelism": str(cores), "spark.sql.files.maxPartitionNum": str(2 * cores)}
+    return f"local[{places}{found[2] or ''}]", width
+
+
 def _start_spark(config: Config) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     scratch = _scratch_folder(config)
-    builder = SparkSession.builder.master(config.master).appName("seiche")
+    master, width = local_places(config.master)
+    builder = SparkSession.builder.master(master).appName("seiche")
     for name, value in {
         **_sql_conf(config),
+        **width,
         "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.driver.memory": config.driver_memory,
         "spark.driver.maxResultSize": f"{max(config.inline_bytes_max * 2 // (1024 * 1024), 64)}m",

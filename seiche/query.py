@@ -34,6 +34,15 @@ _COMPRESSED = 4  # how much larger rows are in memory than in files, about
 _ROW_OVERHEAD = 8  # bytes that Spark adds to a row when it estimates sizes
 _AROUND_ORDER = ("Project", "GlobalLimit", "LocalLimit", "Offset")
 
+# Fails the task where its thread was told to stop. Spark looks for that between batches of rows that it reads, but not
+# in a loop over all pairs of rows, which may go on for hours after its query was cancelled.
+_GOES_ON = (
+    "CASE WHEN reflect('java.lang.Thread', 'interrupted') = 'false' THEN true "
+    "ELSE raise_error('canceling statement due to user request') END"
+)
+_ALL_PAIRS = ("BroadcastNestedLoopJoin", "CartesianProduct")
+_FEW_ROWS = 1000  # a loop over so few of one side comes to the next batch of the other soon
+
 
 class Scope:
     """Temporary views with names that no other thread uses."""
@@ -229,7 +238,7 @@ def select(
                 views[source] = scope.view(reader.exact(versions.at(relation_of(source), epoch)))
             return views[source]
 
-        return typed(scope.sql(render(query.ast, view_of)), query)
+        return stoppable(typed(scope.sql(render(query.ast, view_of)), query), query)
 
 
 def through_indexes(query: BoundQuery, versions: Versions, epoch: Epoch) -> BoundQuery:
@@ -248,6 +257,36 @@ def through_indexes(query: BoundQuery, versions: Versions, epoch: Epoch) -> Boun
                 source.table.set("alias", exp.TableAlias(this=alias))
                 used.add(index.relation)
     return replace(query, ast=ast, relations=query.relations | used) if used else query
+
+
+def stoppable(frame: DataFrame, query: BoundQuery) -> DataFrame:
+    """The query's frame so that cancelling its jobs ends their tasks, also where they compare all pairs of rows."""
+    if not any(isinstance(node, exp.Join | exp.Exists | exp.In) for node in query.ast.walk()):
+        return frame
+    plans = frame._jdf.queryExecution()
+    planned = plans.sparkPlan().toString()
+    if not any(name in planned for name in _ALL_PAIRS):
+        return frame
+    spark = frame.sparkSession
+    checked = spark.range(1).where(_GOES_ON)._jdf.queryExecution().analyzed()
+    return _frame_of(_with_checks(plans.optimizedPlan(), checked, spark), spark)
+
+
+def _with_checks(plan: Any, checked: Any, spark: SparkSession) -> Any:
+    """The plan with the filter `checked` around both sides of each join that has no equality to find its pairs by."""
+    jvm = spark._jvm
+    assert jvm is not None
+    given = plan.children()
+    children = [_with_checks(given.apply(index), checked, spark) for index in range(given.length())]
+    keys = jvm.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+    if plan.nodeName() == "Join" and not keys.unapply(plan).isDefined() and not any(map(_is_short, children)):
+        children = [checked.withNewChildren(jvm.PythonUtils.toSeq([child])) for child in children]
+    return plan.withNewChildren(jvm.PythonUtils.toSeq(children)) if children else plan
+
+
+def _is_short(plan: Any) -> bool:
+    most = plan.maxRows()
+    return bool(most.isDefined()) and int(str(most.get())) <= _FEW_ROWS
 
 
 def typed(frame: DataFrame, query: BoundQuery) -> DataFrame:

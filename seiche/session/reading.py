@@ -21,7 +21,7 @@ from seiche.catalog.system_views import SYSTEM_VIEWS
 from seiche.errors import InvalidParameter
 from seiche.far_days import python_values
 from seiche.model import EPOCH_SHIFT, Epoch, RelationId
-from seiche.query import open_scope, relation_of, render, through_indexes, typed
+from seiche.query import open_scope, relation_of, render, stoppable, through_indexes, typed
 from seiche.session.database import Database
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
 from seiche.session.point_reads import Found
@@ -189,7 +189,7 @@ class Reading:
                     views[source] = scope.view(frame_of(source))
                 return views[source]
 
-            return typed(scope.sql(render(bound.ast, view_of)), bound)
+            return stoppable(typed(scope.sql(render(bound.ast, view_of)), bound), bound)
 
     def _past_version(self, source: str, moment_ms: int) -> RelationVersion:
         """A relation as of the last epoch that had begun at a moment; raises when that is no longer kept."""

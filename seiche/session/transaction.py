@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from seiche.catalog.objects import CatalogObject
 from seiche.errors import FeatureNotSupported, SerializationFailure, TransactionState, UndefinedTable
 from seiche.model import EPOCH, EPOCH_ZERO, OP, VNODE, Epoch, JobId, RelationId, RelationSchema
-from seiche.query import open_scope, relation_of, render, typed
+from seiche.query import open_scope, relation_of, render, stoppable, typed
 from seiche.session.database import Database
 from seiche.session.variables import Variables
 from seiche.sql.bind import BoundQuery
@@ -120,7 +120,7 @@ class Transaction:
                     views[source] = scope.view(self.frame(relation_of(source)))
                 return views[source]
 
-            return typed(scope.sql(render(query.ast, view_of, now_ms)), query)
+            return stoppable(typed(scope.sql(render(query.ast, view_of, now_ms)), query), query)
 
     # --- writing -----------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -22,10 +22,13 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from seiche.cli.main import main
-from tests.servers import HarbourServer
+from tests.servers import HarbourServer, java_below
 
 # Takes hours. Spark looks whether it was told to stop after every thousand rows of the longer series.
 ENDLESS = "SELECT sum(a::bigint * b) FROM generate_series(1, 100000000) a, generate_series(1, 1000) b"
+
+# Takes an hour or so, in one loop over all pairs of rows that Spark itself never interrupts.
+ALL_PAIRS = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b"
 
 pytestmark = pytest.mark.spark
 
@@ -177,6 +180,60 @@ def test_a_cancel_request_stops_the_spark_job(server: HarbourServer) -> None:
             connection.execute(ENDLESS)
         assert time.monotonic() - started < 20
         assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("query", [ALL_PAIRS, f"{ALL_PAIRS} WHERE a + b < 0"])
+def test_a_cancelled_query_leaves_no_task_that_goes_on(server: HarbourServer, query: str) -> None:
+    java = java_below(server.pid)
+    with server.connect() as connection:
+        threading.Timer(4, connection.cancel_safe).start()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute(query)
+    deadline = time.monotonic() + 60
+    while (busy := _busy_share(java)) > 0.1:
+        assert time.monotonic() < deadline, f"Java still uses {busy:.0%} of a core"
+
+
+def _busy_share(process: int, seconds: float = 1.0) -> float:
+    """The time of processors that a process takes, as a share of one of them."""
+
+    def ticks() -> int:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    before = ticks()
+    time.sleep(seconds)
+    return (ticks() - before) / os.sysconf("SC_CLK_TCK") / seconds
+
+
+def test_short_statements_and_epochs_pass_queries_that_take_hours(server: HarbourServer) -> None:
+    with ExitStack() as stack:
+        long = [stack.enter_context(server.connect()) for _ in range(4)]
+        short = stack.enter_context(server.connect())
+        short.execute("CREATE TABLE passing (id int PRIMARY KEY, tons int)")
+        short.execute("CREATE MATERIALIZED VIEW passed AS SELECT count(*) AS n, sum(tons) AS tons FROM passing")
+
+        def run(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+            with suppress(psycopg.errors.QueryCanceled):
+                connection.execute(ALL_PAIRS)
+
+        runs = [threading.Thread(target=run, args=(each,)) for each in long]
+        for thread in runs:
+            thread.start()
+        try:
+            time.sleep(4)  # all of them compute by then
+            short.execute("SET statement_timeout = '60s'")
+            for number in range(3):
+                short.execute(f"INSERT INTO passing SELECT i, i FROM generate_series({number}, {number}) AS s(i)")
+                short.execute("FLUSH")
+                assert short.execute("SELECT n FROM passed").fetchone() == (number + 1,)
+                assert short.execute("SELECT sum(a) FROM generate_series(1, 10) a").fetchone() == (55,)
+            assert all(thread.is_alive() for thread in runs)
+        finally:
+            for connection in long:
+                connection.cancel_safe()
+            for thread in runs:
+                thread.join()
 
 
 def test_a_statement_stops_at_its_timeout(connection: psycopg.Connection[tuple[object, ...]]) -> None:
