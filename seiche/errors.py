@@ -21,7 +21,8 @@
     │   ├── DataException         22000      ├── TransactionState      25P01, 25P02, 25001
     │   ├── SerializationFailure  40001      ├── UndefinedCursor       34000
     │   ├── BadCopyFormat         22P04      ├── UndefinedStatement    26000
-    │   ├── AmbiguousFunction     42725      │
+    │   ├── AmbiguousFunction     42725      ├── InvalidColumnReference 42P10
+    │   ├── CharacterNotInRepertoire 22021   │
     │   ├── IndeterminateType     42P18      ├── CursorBehind          24000
     │   │                                    └── ProtocolViolation     08P01  what a client sent is not a message
     │   └── InvalidLogin          28P01, 28000
@@ -148,6 +149,11 @@ class AmbiguousFunction(UserError):
     sqlstate = "42725"
 
 
+class InvalidColumnReference(UserError):
+    code = "invalid_column_reference"
+    sqlstate = "42P10"
+
+
 class DatatypeMismatch(UserError):
     code = "datatype_mismatch"
     sqlstate = "42804"
@@ -166,6 +172,11 @@ class StatementTooComplex(UserError):
 class DataException(UserError):
     code = "data_exception"
     sqlstate = "22000"
+
+
+class CharacterNotInRepertoire(UserError):
+    code = "character_not_in_repertoire"
+    sqlstate = "22021"
 
 
 class StringTooLong(UserError):

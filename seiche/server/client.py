@@ -487,10 +487,10 @@ class Client:
 
     async def _copy_out(self, result: Result, format: ast.CopyFormat) -> None:
         columns, timezone, sent = result.columns or (), self._connection.timezone, 0
-        types = [column.type for column in columns]
-        self._connection.begin_copy_out(int(format.form is ast.CopyForm.BINARY), len(columns))
+        names, types = [column.name for column in columns], [column.type for column in columns]
         # In the binary format the header is part of the first row's message, as drivers expect it.
-        head = copy.head(format, [column.name for column in columns])
+        head = copy.head(format, names)
+        self._connection.begin_copy_out(int(format.form is ast.CopyForm.BINARY), len(columns))
         if head and format.form is ast.CopyForm.CSV:
             self._connection.copy_data(head)
             head = b""
@@ -498,7 +498,7 @@ class Client:
 
         def encode(piece: Piece) -> bytes:
             nonlocal head
-            lines = copy.rows(format, types, piece[0], piece[1], timezone)
+            lines = copy.rows(format, names, types, piece[0], piece[1], timezone)
             if head and lines:
                 lines[0], head = head + lines[0], b""
             return b"".join(map(wire.copy_data, lines))
@@ -520,7 +520,8 @@ class Client:
         assert self.session is not None
         session = self.session
         rows = await self._work(lambda: session.begin_copy(statement))
-        parser = copy.reader(statement.format, [column.type for column in rows.columns])
+        names, types = [column.name for column in rows.columns], [column.type for column in rows.columns]
+        parser = copy.reader(statement.format, names, types)
         self._connection.begin_copy_in(int(statement.format.form is ast.CopyForm.BINARY), len(rows.columns))
         try:
             while True:

@@ -10,10 +10,10 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from seiche.errors import BadCopyFormat, ProtocolViolation
+from seiche.errors import BadCopyFormat, CharacterNotInRepertoire, InvalidColumnReference, ProtocolViolation
 from seiche.server.messages import MESSAGE_BYTES_MAX
 from seiche.server.types import decode_binary, encode_column
-from seiche.sql.statements import CopyForm, CopyFormat
+from seiche.sql.statements import CopyForm, CopyFormat, ForcedColumns
 from seiche.sql.text import format_value
 from seiche.types import SqlType
 
@@ -31,14 +31,28 @@ class Reader(Protocol):
         ...
 
 
-def reader(format: CopyFormat, types: Sequence[SqlType]) -> Reader:
+def reader(format: CopyFormat, names: Sequence[str], types: Sequence[SqlType]) -> Reader:
+    _refuse_unknown(format, names)
     match format.form:
         case CopyForm.TEXT:
-            return _TextReader(format, len(types))
+            return _TextReader(format, names)
         case CopyForm.CSV:
-            return _CsvReader(format, len(types))
+            return _CsvReader(format, names)
         case CopyForm.BINARY:
             return _BinaryReader(types)
+
+
+def _refuse_unknown(format: CopyFormat, names: Sequence[str]) -> None:
+    """The columns of FORCE_… have to be among those that are copied."""
+    for option in ("force_quote", "force_null", "force_not_null"):
+        for name in getattr(format, option) or ():
+            if name not in names:
+                raise InvalidColumnReference(f'{option.upper()} column "{name}" not referenced by COPY')
+
+
+def _among(names: Sequence[str], forced: ForcedColumns) -> list[bool]:
+    """For each column, whether an option names it."""
+    return [forced is None or name in forced for name in names]
 
 
 # --- reading -------------------------------------------------------------------------------------------
@@ -47,9 +61,10 @@ def reader(format: CopyFormat, types: Sequence[SqlType]) -> Reader:
 class _Lines:
     """What the two formats of lines have in common. Lines are numbered from 1 for messages."""
 
-    def __init__(self, format: CopyFormat, width: int) -> None:
+    def __init__(self, format: CopyFormat, names: Sequence[str]) -> None:
         self._format = format
-        self._width = width
+        self._names = names
+        self._width = len(names)
         self._rest = b""
         self._line = 0
         self._ended = False
@@ -57,11 +72,24 @@ class _Lines:
 
     def _text(self, raw: bytes) -> str:
         try:
-            return raw.decode()
+            text = raw.decode()
         except UnicodeDecodeError as error:
-            raise BadCopyFormat(
-                'invalid byte sequence for encoding "UTF8"', detail=f"In line {self._line} of the COPY."
-            ) from error
+            raise _not_utf8(raw[error.start]) from error
+        if "\0" in text:
+            raise _not_utf8(0)
+        return text
+
+    def _header(self, cells: Sequence[str | None]) -> None:
+        """The first line, which is only looked at where it has to name the columns."""
+        self._skip_header = False
+        if not self._format.match_header:
+            return
+        if len(cells) != self._width:
+            raise BadCopyFormat(f"wrong number of fields in header line: got {len(cells)}, expected {self._width}")
+        for number, (cell, name) in enumerate(zip(cells, self._names, strict=True), 1):
+            if cell != name:
+                got = "null value" if cell is None else f'"{cell}"'
+                raise BadCopyFormat(f'column name mismatch in header line field {number}: got {got}, expected "{name}"')
 
     def _checked(self, cells: list[str | None]) -> list[str | None]:
         if len(cells) != self._width:
@@ -76,6 +104,10 @@ class _Lines:
             raise BadCopyFormat("a row is too large", detail=f"A row has at most {MESSAGE_BYTES_MAX} bytes.")
 
 
+def _not_utf8(byte: int) -> CharacterNotInRepertoire:
+    return CharacterNotInRepertoire(f'invalid byte sequence for encoding "UTF8": 0x{byte:02x}')
+
+
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
@@ -86,7 +118,11 @@ class _TextReader(_Lines):
         return [row for line in lines for row in self._row(line)]
 
     def finish(self) -> Rows:
-        return self._row(self._rest) if self._rest else []
+        if not self._rest:
+            return []
+        # Where lines end with a carriage return alone, all of them are in what is left.
+        lines = self._rest.removesuffix(b"\r").split(b"\r") if self._line == 0 else [self._rest]
+        return [row for line in lines for row in self._row(line)]
 
     def _row(self, line: bytes) -> Rows:
         self._line += 1
@@ -94,14 +130,15 @@ class _TextReader(_Lines):
         if self._ended or line == b"\\.":
             self._ended = True
             return []
-        if self._skip_header:
-            self._skip_header = False
-            return []
         null = "\\N" if self._format.null is None else self._format.null
-        if self._width == 0:
+        if self._width == 0 and not self._skip_header:
             return [[]]
         parts = _split_escaped(self._text(line), self._format.delimiter or "\t")
-        return [self._checked([None if part == null else _unescaped(part) for part in parts])]
+        cells = [None if part == null else _unescaped(part) for part in parts]
+        if self._skip_header:
+            self._header(cells)
+            return []
+        return [self._checked(cells)]
 
 
 def _split_escaped(line: str, delimiter: str) -> list[str]:
@@ -151,13 +188,21 @@ def _unescaped(cell: str) -> str:
         else:
             out += _ESCAPES.get(letter, letter).encode()
     try:
-        return out.decode()
+        text = out.decode()
     except UnicodeDecodeError as error:
-        raise BadCopyFormat('invalid byte sequence for encoding "UTF8"') from error
+        raise _not_utf8(out[error.start]) from error
+    if "\0" in text:
+        raise _not_utf8(0)
+    return text
 
 
 class _CsvReader(_Lines):
     """RFC 4180 with PostgreSQL's rule for NULL: an empty cell without quotes, unless told otherwise."""
+
+    def __init__(self, format: CopyFormat, names: Sequence[str]) -> None:
+        super().__init__(format, names)
+        self._null_in_quotes = _among(names, format.force_null)
+        self._never_null = _among(names, format.force_not_null)
 
     def feed(self, data: bytes) -> Rows:
         self._rest += data
@@ -173,7 +218,8 @@ class _CsvReader(_Lines):
     def finish(self) -> Rows:
         if not self._rest or self._ended:
             return []
-        rows, unfinished = self._rows(self._text(self._rest) + "\n")
+        text = self._text(self._rest)
+        rows, unfinished = self._rows(text if text.endswith("\r") else text + "\n")
         if unfinished:
             raise BadCopyFormat("unterminated CSV quoted field", detail=f"In line {self._line + 1} of the COPY.")
         return rows
@@ -186,14 +232,15 @@ class _CsvReader(_Lines):
             found = self._row(text, at)
             if found is None:
                 return rows, text[at:]
-            cells, at = found
+            cells, after = found
             self._line += 1
-            if cells == ["\\."]:
+            if cells == ["\\."] and text.startswith("\\.", at):  # in quotes it is a value
                 self._ended = True
             elif self._skip_header:
-                self._skip_header = False
+                self._header(cells)
             else:
                 rows.append(self._checked(cells))
+            at = after
         return rows, ""
 
     def _row(self, text: str, at: int) -> tuple[list[str | None], int] | None:
@@ -215,17 +262,23 @@ class _CsvReader(_Lines):
                         return None
                     cell.append(inside[0])
                     at = inside[1]
-                elif character in (delimiter, "\n") or text.startswith("\r\n", at):
+                elif character in (delimiter, "\n", "\r"):
                     break
                 else:
                     cell.append(character)
                     at += 1
             value = "".join(cell)
-            cells.append(None if not quoted and value == null else value)
+            cells.append(None if value == null and self._is_null(len(cells), quoted) else value)
             if text[at] == delimiter:
                 at += 1
                 continue
-            return cells, at + (2 if text[at] == "\r" else 1)
+            return cells, at + (2 if text.startswith("\r\n", at) else 1)
+
+    def _is_null(self, index: int, quoted: bool) -> bool:
+        """Whether a cell that reads as NULL is written is one. A line with too many cells is refused later."""
+        if quoted:
+            return index < self._width and self._null_in_quotes[index]
+        return index >= self._width or not self._never_null[index]
 
 
 def _quoted(text: str, at: int, quote: str, escape: str) -> tuple[str, int] | None:
@@ -328,23 +381,30 @@ class _BinaryReader:
 
 def head(format: CopyFormat, names: Sequence[str]) -> bytes:
     """What goes before the rows."""
+    _refuse_unknown(format, names)
     match format.form:
         case CopyForm.BINARY:
             return _SIGNATURE + struct.pack("!Ii", 0, 0)
         case _ if format.header:
-            return _line([name.encode() for name in names], format)
+            return _line([name.encode() for name in names], format, [False] * len(names))
         case _:
             return b""
 
 
 def rows(
-    format: CopyFormat, types: Sequence[SqlType], columns: Sequence[Sequence[Any]], count: int, timezone: str
+    format: CopyFormat,
+    names: Sequence[str],
+    types: Sequence[SqlType],
+    columns: Sequence[Sequence[Any]],
+    count: int,
+    timezone: str,
 ) -> list[bytes]:
     """One message for each row: drivers take a message for a row."""
     binary = format.form is CopyForm.BINARY
     encoded = [encode_column(each, type_, int(binary), timezone) for each, type_ in zip(columns, types, strict=True)]
     lines = zip(*encoded, strict=True) if encoded else [()] * count
-    return [_binary_row(line) if binary else _line(line, format) for line in lines]
+    quoted = _among(names, format.force_quote)
+    return [_binary_row(line) if binary else _line(line, format, quoted) for line in lines]
 
 
 def tail(format: CopyFormat) -> bytes:
@@ -358,12 +418,16 @@ def _binary_row(cells: Sequence[bytes | None]) -> bytes:
     return b"".join(parts)
 
 
-def _line(cells: Sequence[bytes | None], format: CopyFormat) -> bytes:
+def _line(cells: Sequence[bytes | None], format: CopyFormat, quoted: Sequence[bool]) -> bytes:
     if format.form is CopyForm.CSV:
         null = (format.null or "").encode()
         delimiter = (format.delimiter or ",").encode()
         alone = len(cells) == 1
-        return delimiter.join(null if cell is None else _csv_cell(cell, format, null, alone) for cell in cells) + b"\n"
+        parts = (
+            null if cell is None else _csv_cell(cell, format, null, alone, always)
+            for cell, always in zip(cells, quoted, strict=True)
+        )
+        return delimiter.join(parts) + b"\n"
     null = ("\\N" if format.null is None else format.null).encode()
     delimiter = (format.delimiter or "\t").encode()
     return delimiter.join(null if cell is None else _text_cell(cell, delimiter) for cell in cells) + b"\n"
@@ -382,12 +446,12 @@ def _text_cell(cell: bytes, delimiter: bytes) -> bytes:
     return cell if delimiter == b"\t" else cell.replace(delimiter, b"\\" + delimiter)
 
 
-def _csv_cell(cell: bytes, format: CopyFormat, null: bytes, alone: bool) -> bytes:
+def _csv_cell(cell: bytes, format: CopyFormat, null: bytes, alone: bool, always: bool) -> bytes:
     quote = (format.quote or '"').encode()
     escape = (format.escape or format.quote or '"').encode()
     delimiter = (format.delimiter or ",").encode()
     plain = not any(special in cell for special in (quote, delimiter, b"\n", b"\r", escape))
-    if plain and cell != null and not (alone and cell == b"\\."):
+    if plain and not always and cell != null and not (alone and cell == b"\\."):
         return cell
     if escape != quote:
         cell = cell.replace(escape, escape * 2)

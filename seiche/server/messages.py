@@ -276,13 +276,14 @@ class _Reader:
 
 
 def decode_text(raw: bytes) -> str:
+    shown = "0x00"  # no text has it, though UTF-8 does
     try:
-        return raw.decode()
+        text = raw.decode()
+        if "\0" not in text:
+            return text
     except UnicodeDecodeError as error:
         shown = " ".join(f"0x{byte:02x}" for byte in raw[error.start : error.end])
-        raise ProtocolViolation(
-            f'invalid byte sequence for encoding "UTF8": {shown}', sqlstate="22021", fatal=False
-        ) from error
+    raise ProtocolViolation(f'invalid byte sequence for encoding "UTF8": {shown}', sqlstate="22021", fatal=False)
 
 
 def _first(reader: _Reader) -> First:

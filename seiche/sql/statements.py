@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -739,6 +740,10 @@ class CopyForm(Enum):
     BINARY = "binary"
 
 
+# The columns of an option FORCE_… of COPY; None is all of them, which is spelled *.
+ForcedColumns: TypeAlias = tuple[str, ...] | None
+
+
 @dataclass(frozen=True, slots=True)
 class CopyFormat:
     """The options of COPY; None is the form's own default."""
@@ -749,6 +754,10 @@ class CopyFormat:
     header: bool = False
     quote: str | None = None
     escape: str | None = None
+    match_header: bool = False  # the names of the header have to be those of the columns
+    force_quote: ForcedColumns = ()
+    force_null: ForcedColumns = ()
+    force_not_null: ForcedColumns = ()
 
 
 @dataclass(frozen=True, slots=True)

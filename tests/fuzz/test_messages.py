@@ -170,7 +170,7 @@ def test_random_copies_are_rows_or_errors(form: CopyForm) -> None:
     random_ = random.Random(form.value)
     alphabet = b'ab,"\\\n\r\t.N0\x00\xff{}'
     for _ in range(ROUNDS):
-        parser = reader(CopyFormat(form=form), [INTEGER, VARCHAR])
+        parser = reader(CopyFormat(form=form), ["id", "name"], [INTEGER, VARCHAR])
         data = bytes(random_.choice(alphabet) for _ in range(random_.randint(0, 80)))
         if form is CopyForm.BINARY:
             data = b"PGCOPY\n\xff\r\n\0" + struct.pack("!Ii", 0, 0) + struct.pack("!hi", 2, 4) + data

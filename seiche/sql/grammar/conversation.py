@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from seiche.errors import FeatureNotSupported, InvalidParameter, nearest
+from seiche.errors import FeatureNotSupported, InvalidParameter, SyntaxError_, nearest
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.grammar.subscriptions import declare_subscription_cursor
 from seiche.sql.statements import (
@@ -22,6 +22,7 @@ from seiche.sql.statements import (
     DeclareSubscriptionCursor,
     Discard,
     FetchCursor,
+    ForcedColumns,
     ObjectName,
     ReleaseSavepoint,
     Savepoint,
@@ -111,15 +112,15 @@ def copy(cursor: Cursor) -> CopyFrom | CopyTo:
         query = _query(cursor)
         cursor.expect("to")
         _stream(cursor, "stdout")
-        return CopyTo(query, None, (), _options(cursor))
+        return CopyTo(query, None, (), _options(cursor, to=True))
     table = cursor.object_name()
     columns = cursor.column_names()
     if cursor.accept("to"):
         _stream(cursor, "stdout")
-        return CopyTo(_selected(table, columns), table, columns, _options(cursor))
+        return CopyTo(_selected(table, columns), table, columns, _options(cursor, to=True))
     cursor.expect("from")
     _stream(cursor, "stdin")
-    return CopyFrom(table, columns, _options(cursor))
+    return CopyFrom(table, columns, _options(cursor, to=False))
 
 
 def _stream(cursor: Cursor, name: str) -> None:
@@ -153,25 +154,37 @@ def _selected(table: ObjectName, columns: tuple[str, ...]) -> SqlQuery:
     )
 
 
-def _options(cursor: Cursor) -> CopyFormat:
-    given = CopyFormat()
+def _options(cursor: Cursor, *, to: bool) -> CopyFormat:
+    given, seen = CopyFormat(), set[str]()
     cursor.accept("with")
     if cursor.sees_symbol(TokenType.L_PAREN):
         settings: list[CopyFormat] = [given]
-        cursor.in_parentheses(lambda: settings.append(_option(cursor, settings[-1])))
+        cursor.in_parentheses(lambda: settings.append(_option(cursor, settings[-1], seen)))
         given = settings[-1]
     else:  # the spelling before PostgreSQL 9
         while cursor.peek() is not None:
-            if cursor.word() not in ("binary", "csv", "header", "delimiter", "null", "quote", "escape"):
+            if cursor.word() not in ("binary", "csv", "header", "delimiter", "null", "quote", "escape", "force"):
                 raise cursor.error()
-            given = _option(cursor, given)
-    return _checked(given)
+            given = _option(cursor, given, seen)
+    return _checked(given, to=to)
 
 
-def _option(cursor: Cursor, given: CopyFormat) -> CopyFormat:
-    word = cursor.word()
+_OPTIONS = (
+    "format", "header", "delimiter", "null", "quote", "escape", "encoding", "force_quote", "force_null",
+    "force_not_null",
+)  # fmt: skip
+
+
+def _option(cursor: Cursor, given: CopyFormat, seen: set[str]) -> CopyFormat:
     position = cursor.position()
+    word = cursor.word()
     cursor.index += 1
+    if word == "force":  # FORCE NOT NULL, in the old spelling
+        word = "_".join(["force", *(each for each in ("quote", "not", "null") if cursor.accept(each))])
+    named = "format" if word in ("binary", "csv") else word
+    if named in seen:
+        raise SyntaxError_("conflicting or redundant options", position=position)
+    seen.add(named)
     match word:
         case "format":
             spelled = cursor.value().lower()
@@ -181,14 +194,19 @@ def _option(cursor: Cursor, given: CopyFormat) -> CopyFormat:
         case "binary" | "csv":
             return replace(given, form=CopyForm(word))
         case "header":
+            if cursor.accept("match"):
+                return replace(given, header=True, match_header=True)
             wanted = True
-            if cursor.word() in ("true", "on", "false", "off", "match") or cursor.sees_symbol(TokenType.NUMBER):
-                wanted = cursor.value().lower() in ("true", "on", "1", "match")
+            if cursor.word() in ("true", "on", "false", "off") or cursor.sees_symbol(TokenType.NUMBER):
+                wanted = cursor.value().lower() in ("true", "on", "1")
             return replace(given, header=wanted)
         case "delimiter" | "null" | "quote" | "escape":
             cursor.accept("as")
             changed: dict[str, Any] = {word: cursor.string()}
             return replace(given, **changed)
+        case "force_quote" | "force_null" | "force_not_null":
+            forced: dict[str, Any] = {word: _forced(cursor)}
+            return replace(given, **forced)
         case "encoding":
             if cursor.value().lower().replace("-", "") not in ("utf8", "unicode"):
                 raise InvalidParameter("COPY knows only the encoding UTF8", position=position)
@@ -199,21 +217,34 @@ def _option(cursor: Cursor, given: CopyFormat) -> CopyFormat:
             return given
         case _:
             cursor.index -= 1
-            raise cursor.error(
-                hint=nearest(word, ("format", "header", "delimiter", "null", "quote", "escape", "encoding"))
-            )
+            raise cursor.error(hint=nearest(word, _OPTIONS))
 
 
-def _checked(given: CopyFormat) -> CopyFormat:
+def _forced(cursor: Cursor) -> ForcedColumns:
+    """The columns of an option: * for all, a list in parentheses, or without those in the old spelling."""
+    if cursor.accept_symbol(TokenType.STAR):
+        return None
+    if cursor.sees_symbol(TokenType.L_PAREN):
+        return cursor.column_names()
+    names = [cursor.name()]
+    while cursor.accept_symbol(TokenType.COMMA):
+        names.append(cursor.name())
+    return tuple(names)
+
+
+def _checked(given: CopyFormat, *, to: bool) -> CopyFormat:
     is_csv = given.form is CopyForm.CSV
     for name in ("delimiter", "quote", "escape"):
         value = getattr(given, name)
         if value is not None and (len(value.encode()) != 1 or value in "\r\n"):
-            raise InvalidParameter(f"COPY {name} must be a single one-byte character")
-    if given.form is CopyForm.BINARY and (given.delimiter or given.null is not None or given.header):
-        raise InvalidParameter("COPY in binary format takes no delimiter, null or header")
-    if not is_csv and (given.quote or given.escape):
-        raise InvalidParameter("COPY quote and escape are available only in CSV mode")
+            raise FeatureNotSupported(f"COPY {name} must be a single one-byte character")
+    if given.form is CopyForm.BINARY:
+        for name in ("delimiter", "null", "header"):
+            if getattr(given, name) not in (None, False):
+                raise SyntaxError_(f"cannot specify {name.upper()} in BINARY mode")
+    for name in ("quote", "escape", "force_quote", "force_null", "force_not_null"):
+        if not is_csv and getattr(given, name) not in (None, ()):
+            raise FeatureNotSupported(f"COPY {name.replace('_', ' ')} available only in CSV mode")
     if given.null is not None and ("\r" in given.null or "\n" in given.null):
         raise InvalidParameter("COPY null representation cannot use newline or carriage return")
     if given.form is CopyForm.TEXT and given.delimiter and given.delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789":
@@ -221,4 +252,10 @@ def _checked(given: CopyFormat) -> CopyFormat:
     quote = given.quote or '"'
     if is_csv and quote == (given.delimiter or ","):
         raise InvalidParameter("COPY delimiter and quote must be different")
+    for name, elsewhere in (("force_quote", False), ("force_null", True), ("force_not_null", True)):
+        if to is elsewhere and getattr(given, name) != ():
+            other = "FROM" if to else "TO"
+            raise FeatureNotSupported(f"COPY {name.replace('_', ' ')} only available using COPY {other}")
+    if to and given.match_header:
+        raise FeatureNotSupported('cannot use "match" with HEADER in COPY TO')
     return given
