@@ -144,10 +144,10 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         return list(column.to_pylist())
     except (OverflowError, ValueError):
         if pa.types.is_date32(column.type):
-            return [None if each is None else _date(each) for each in column.cast(pa.int32()).to_pylist()]
+            return [None if each is None else day_of(each) for each in column.cast(pa.int32()).to_pylist()]
         if _in_micros(column.type):
             zoned = column.type.tz is not None
-            return [None if each is None else _moment(each, zoned) for each in column.cast(pa.int64()).to_pylist()]
+            return [None if each is None else moment_of(each, zoned) for each in column.cast(pa.int64()).to_pylist()]
         raise
 
 
@@ -178,14 +178,16 @@ def _in_micros(type_: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(type_) and type_.unit == "us")
 
 
-def _date(days: int) -> date | FarDate:
+def day_of(days: int) -> date | FarDate:
+    """The day of that number since 1970-01-01."""
     try:
         return date(1970, 1, 1) + timedelta(days=days)
     except OverflowError:
         return FarDate(days)
 
 
-def _moment(micros: int, zoned: bool) -> datetime | FarTimestamp:
+def moment_of(micros: int, zoned: bool) -> datetime | FarTimestamp:
+    """The moment so many microseconds after 1970-01-01, in UTC where it has a zone."""
     try:
         return (_EPOCH_UTC if zoned else _EPOCH) + timedelta(microseconds=micros)
     except OverflowError:

@@ -24,6 +24,7 @@ from seiche.errors import (
     QueryCanceled,
     SeicheError,
     StatementTooComplex,
+    SyntaxError_,
     TooManyConnections,
     TransactionState,
 )
@@ -290,6 +291,10 @@ class Client:
                 await self._guarded(lambda: self._prepare(action))
             case protocol.RunPortal(portal, rows_max):
                 await self._guarded(lambda: self._run_portal(portal, rows_max))
+            case protocol.Refused(error, ready):
+                self._refuse(error)
+                if ready:
+                    self._connection.ready()
             case protocol.CopyChunk() | protocol.CopyEnd() | protocol.CopyAbort():
                 pass  # of a COPY that has ended already
             case protocol.Hangup():
@@ -306,10 +311,16 @@ class Client:
         try:
             await work()
         except SeicheError as error:
-            self.session.fail_transaction()
-            self._connection.fail(error)
+            self._refuse(error)
         finally:
             self._in_statement = False
+        self._report_state()
+
+    def _refuse(self, error: SeicheError) -> None:
+        """Tells an error, which ends the work of a transaction block."""
+        assert self.session is not None
+        self.session.fail_transaction()
+        self._connection.fail(error)
         self._report_state()
 
     def _report_state(self) -> None:
@@ -343,7 +354,7 @@ class Client:
             types = [type_of_oid(oid) for oid in action.oids]
             statements = parse(action.text)
             if len(statements) > 1:
-                raise FeatureNotSupported(
+                raise SyntaxError_(
                     "cannot insert multiple commands into a prepared statement", hint="Prepare one at a time."
                 )
             if not statements:

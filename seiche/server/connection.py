@@ -22,6 +22,7 @@ from seiche.errors import (
     FeatureNotSupported,
     InvalidLogin,
     InvalidLoginName,
+    ObjectNotReady,
     ProtocolViolation,
     SeicheError,
     UndefinedCursor,
@@ -127,6 +128,14 @@ class RunPortal:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """What was asked for is wrong by the protocol alone. Answer with `fail`, and with `ready` where that is next."""
+
+    error: SeicheError
+    ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CopyChunk:
     data: bytes
 
@@ -147,7 +156,18 @@ class Hangup:
 
 
 Action: TypeAlias = (
-    StartTls | Cancel | Login | PasswordRight | RunText | Prepare | RunPortal | CopyChunk | CopyEnd | CopyAbort | Hangup
+    StartTls
+    | Cancel
+    | Login
+    | PasswordRight
+    | RunText
+    | Prepare
+    | RunPortal
+    | Refused
+    | CopyChunk
+    | CopyEnd
+    | CopyAbort
+    | Hangup
 )
 
 
@@ -331,13 +351,10 @@ class Connection:
                     pass  # what is left of a COPY that failed; and everything is sent as soon as it is known
                 case wire.FunctionCall():
                     self._extended = False
-                    self.fail(FeatureNotSupported("the function call protocol is not supported"))
-                    self.ready()
+                    return Refused(FeatureNotSupported("the function call protocol is not supported"), ready=True)
                 case wire.Malformed(kind, error):
                     self._extended = kind != "Q"
-                    self.fail(error)
-                    if kind == "Q":
-                        self.ready()
+                    return Refused(error, ready=kind == "Q")
                 case wire.Password():
                     raise ProtocolViolation("a password was not asked for")
                 case _:
@@ -345,9 +362,9 @@ class Connection:
         except ProtocolViolation as error:
             if error.fatal:
                 raise
-            self.fail(error)
+            return Refused(error)
         except SeicheError as error:
-            self.fail(error)
+            return Refused(error)
         return None
 
     def _parse(self, name: str, text: str, types: tuple[int, ...]) -> Action:
@@ -403,7 +420,9 @@ class Connection:
             return None
         if portal.tag is not None:
             # It has run to its end: only a query may be asked again, and has no more rows.
-            self._out += wire.command_complete(portal.tag if portal.prepared.columns is None else "SELECT 0")
+            if portal.prepared.columns is None:
+                raise ObjectNotReady(f'portal "{name}" cannot be run')
+            self._out += wire.command_complete("SELECT 0")
             return None
         return RunPortal(portal, rows_max)
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from seiche.errors import FeatureNotSupported, InvalidText, NumericOutOfRange, ProtocolViolation
-from seiche.far_days import FarDate, FarTimestamp
+from seiche.far_days import FarDate, FarTimestamp, day_of, moment_of
 from seiche.server.messages import Field, decode_text
 from seiche.sql.text import format_value
 from seiche.types import (
@@ -86,6 +86,7 @@ _OID_OID, _JSON_OID, _UUID_OID = 26, 114, 2950
 _KNOWN_AS: Mapping[str, tuple[int, int]] = {"oid": (_OID_OID, 1028), "text": (25, 1009)}
 
 _DAYS_TO_2000 = 10_957
+_MICROS_TO_2000 = _DAYS_TO_2000 * 86_400_000_000
 _EPOCH_2000 = datetime(2000, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -206,7 +207,7 @@ def _encode_date(value: date | FarDate) -> bytes:
 
 def _encode_moment(value: datetime | FarTimestamp) -> bytes:
     if isinstance(value, FarTimestamp):
-        return struct.pack("!q", value.micros - _DAYS_TO_2000 * 86_400_000_000)
+        return struct.pack("!q", value.micros - _MICROS_TO_2000)
     plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo is not None else value
     return struct.pack("!q", (plain - _EPOCH_2000) // _MICROSECOND)
 
@@ -302,17 +303,16 @@ def decode_binary(raw: bytes, type_: SqlType) -> Any:
         case Kind.BYTEA:
             return raw
         case Kind.DATE:
-            return _moment(lambda: date(2000, 1, 1) + timedelta(days=_unpack("!i", raw, 4, type_)), type_)
+            return day_of(_finite(_unpack("!i", raw, 4, type_), 32, type_) + _DAYS_TO_2000)
         case Kind.TIME:
             micros = _unpack("!q", raw, 8, type_)
             if not 0 <= micros <= 86_400_000_000:
                 raise _bad(type_)
             return micros
         case Kind.TIMESTAMP:
-            return _moment(lambda: _EPOCH_2000 + _unpack("!q", raw, 8, type_) * _MICROSECOND, type_)
+            return moment_of(_finite(_unpack("!q", raw, 8, type_), 64, type_) + _MICROS_TO_2000, zoned=False)
         case Kind.TIMESTAMPTZ:
-            moment = _moment(lambda: _EPOCH_2000 + _unpack("!q", raw, 8, type_) * _MICROSECOND, type_)
-            return moment.replace(tzinfo=UTC)
+            return moment_of(_finite(_unpack("!q", raw, 8, type_), 64, type_) + _MICROS_TO_2000, zoned=True)
         case Kind.INTERVAL:
             if len(raw) != 16:
                 raise _bad(type_)
@@ -338,11 +338,11 @@ def _unpack(form: str, raw: bytes, size: int, type_: SqlType) -> Any:
     return struct.unpack(form, raw)[0]
 
 
-def _moment(read: Callable[[], Any], type_: SqlType) -> Any:
-    try:
-        return read()
-    except OverflowError as error:
-        raise InvalidText(f"{type_} out of range") from error
+def _finite(count: int, bits: int, type_: SqlType) -> int:
+    """The number, unless it is one of the two that stand for infinity."""
+    if count in (-(1 << bits - 1), (1 << bits - 1) - 1):
+        raise InvalidText(f"infinity is no value of type {type_} here")
+    return count
 
 
 def _decode_numeric(raw: bytes, type_: SqlType) -> Decimal:

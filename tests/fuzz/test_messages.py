@@ -11,7 +11,7 @@ import struct
 import pytest
 
 from seiche.errors import ProtocolViolation, SeicheError
-from seiche.server.connection import Connection, Hangup, Login, Phase, Prepare, Prepared, RunPortal, RunText
+from seiche.server.connection import Connection, Hangup, Login, Phase, Prepare, Prepared, Refused, RunPortal, RunText
 from seiche.server.copy import reader
 from seiche.server.messages import Decoder
 from seiche.server.types import decode_binary
@@ -188,6 +188,11 @@ def test_a_violation_that_is_not_fatal_leaves_the_next_message_readable() -> Non
     connection.receive(
         b"Q" + struct.pack("!i", 4 + 3) + b"\xff\xfe\0" + b"Q" + struct.pack("!i", 4 + 9) + b"SELECT 1\0"
     )
+    refused = connection.step()
+    assert isinstance(refused, Refused)
+    assert refused.ready
+    connection.fail(refused.error)
+    connection.ready()
     assert connection.step() == RunText("SELECT 1")
     out = connection.take_output()
     assert b"C22021" in out and out.endswith(b"Z\0\0\0\5I")

@@ -18,9 +18,12 @@ import psycopg
 import psycopg2
 import pytest
 
-from seiche.errors import ConfigError
+from seiche.errors import ConfigError, InvalidText
+from seiche.far_days import FarDate, FarTimestamp
 from seiche.server.server import ServerOptions
+from seiche.server.types import encode_column, text_of
 from seiche.session.passwords import verifier_of
+from seiche.types import DATE, TIMESTAMP, TIMESTAMPTZ
 from tests.unit.server.harbour import FakeBackend, RunningServer, running_server
 
 
@@ -71,6 +74,33 @@ def test_values_go_there_and_back(running: RunningServer, binary: bool, type_nam
     with connect(running) as connection, connection.cursor(binary=binary) as cursor:
         cursor.execute(f"SELECT {placeholder}::{type_name}", [value])
         assert cursor.fetchone() == (value,)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize(
+    ("type_name", "text"),
+    [
+        ("date", "12345-01-02"),
+        ("date", "0044-03-15 BC"),
+        ("timestamp", "12345-01-02 03:04:05"),
+        ("timestamp", "0044-03-15 00:00:00 BC"),
+        ("timestamptz", "12345-01-02 03:04:05+00:00"),
+    ],
+)
+def test_days_beyond_pythons_calendar_are_read_in_both_formats(binary: bool, type_name: str, text: str) -> None:
+    kind = {"date": DATE, "timestamp": TIMESTAMP, "timestamptz": TIMESTAMPTZ}[type_name]
+    value: FarDate | FarTimestamp = FarDate(3_789_392) if type_name == "date" else FarTimestamp(327_403_479_845_000_000)
+    if "BC" in text:
+        value = FarDate(-735_160) if type_name == "date" else FarTimestamp(-735_160 * 86_400_000_000)
+    (raw,) = encode_column([value], kind, int(binary))
+    assert raw is not None
+    assert text_of(raw, kind, 0, int(binary)) == text
+
+
+def test_infinity_in_binary_is_refused() -> None:
+    for raw, kind in ((b"\x7f\xff\xff\xff", DATE), (b"\x80" + bytes(7), TIMESTAMP)):
+        with pytest.raises(InvalidText, match="infinity is no value"):
+            text_of(raw, kind, 0, 1)
 
 
 def test_null_parameters_are_null(running: RunningServer) -> None:
