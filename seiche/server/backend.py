@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Protocol
 
 from seiche.engine import Engine
@@ -91,6 +92,9 @@ def with_settings(variables: Variables, settings: Mapping[str, str]) -> Variable
         if name == "options":
             for option, given in _options(value):
                 variables = variables.with_value(option, given)
+        elif name == "client_encoding":
+            with suppress(InvalidParameter):  # a client takes the one that it is told then
+                variables = variables.with_value(name, value)
         else:
             variables = variables.with_value(name, value)
     return variables

@@ -276,6 +276,8 @@ class Client:
         asyncio.run_coroutine_threadsafe(self.stop(reason), self._loop)
 
     def _notice(self, text: str) -> None:
+        if self.session is None or not self.session.variables.wants_notices:
+            return
         self._connection.notice(text)
         if not self._writer.is_closing():
             self._writer.write(self._connection.take_output())
@@ -397,7 +399,7 @@ class Client:
             case _:
                 pass
         result = await self._work(lambda: session.start(parsed, types, values))
-        for notice in result.notices:
+        for notice in result.notices if self.session.variables.wants_notices else ():
             self._connection.notice(notice)
         match parsed.statement:
             case ast.CopyTo(format=format):

@@ -24,6 +24,7 @@ _BOOLEANS = {
     **dict.fromkeys(("false", "fals", "fal", "fa", "f", "off", "of", "no", "n", "0"), "false"),
 }
 DATABASE = "database"  # set by SET alone, which looks whether it is there
+_MILLISECONDS_MAX = 2**31 - 1
 _MILLISECONDS = {"": 1, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -32,7 +33,7 @@ class Variable:
     name: str
     default: str
     meaning: str
-    kind: str = "text"  # text | boolean | integer | milliseconds | timezone | connection | rate | tasks
+    kind: str = "text"  # text | boolean | integer | milliseconds | timezone | connection | rate | tasks, or one below
     read_only: bool = False
 
     def check(self, value: str) -> str:
@@ -52,6 +53,24 @@ class Variable:
                 return str(_milliseconds(self.name, value))
             case "timezone":
                 return _timezone(value)
+            case "encoding":
+                return _encoding(value)
+            case "datestyle":
+                return _datestyle(value)
+            case "level":
+                if value.lower() not in _LEVELS:
+                    raise InvalidParameter(
+                        f'invalid value for parameter "{self.name}": "{value}"',
+                        hint=f"Available values: {', '.join(_LEVELS)}.",
+                    )
+                return value.lower()
+            case "fixed":
+                # Clients read what they get, and spell what they send, by these.
+                if (_BOOLEANS.get(value.lower()) or value.lower()) not in (self.default, _BOOLEANS.get(self.default)):
+                    raise InvalidParameter(
+                        f'invalid value for parameter "{self.name}": "{value}"', hint=f"It is always {self.default}."
+                    )
+                return self.default
             case "rate":
                 rate_of(value, where=self.name)
                 return value.lower()
@@ -66,6 +85,43 @@ class Variable:
                 return value
 
 
+_LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error")
+
+
+def _encoding(value: str) -> str:
+    """UTF-8 under one of its names, or that of text which nobody converts."""
+    folded = re.sub(r"[^a-z0-9]", "", value.lower())
+    if folded in ("utf8", "unicode"):
+        return "UTF8"
+    if folded == "sqlascii":
+        return "SQL_ASCII"
+    raise InvalidParameter(
+        f'invalid value for parameter "client_encoding": "{value}"', detail="Text is sent and read as UTF8 only."
+    )
+
+
+_ORDERS = {
+    **dict.fromkeys(("mdy", "us", "noneuro", "noneuropean"), "MDY"),
+    **dict.fromkeys(("dmy", "euro", "european"), "DMY"),
+    "ymd": "YMD",
+}
+
+
+def _datestyle(value: str) -> str:
+    """The style ISO, with an order of the parts of a date, which ISO does not need."""
+    order = "MDY"
+    for word in (part.strip().lower() for part in value.split(",")):
+        if word in _ORDERS:
+            order = _ORDERS[word]
+        elif word != "iso":
+            known = word in ("sql", "postgres", "german")
+            raise InvalidParameter(
+                f'invalid value for parameter "datestyle": "{value}"',
+                detail="Dates are written in the style ISO only." if known else f'Unrecognized key word: "{word}".',
+            )
+    return f"ISO, {order}"
+
+
 def _milliseconds(name: str, value: str) -> int:
     """A span of time as PostgreSQL's parameters spell it: a number, with a unit or in milliseconds."""
     found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
@@ -74,7 +130,12 @@ def _milliseconds(name: str, value: str) -> int:
             f'invalid value for parameter "{name}": "{value}"',
             hint='Valid units for this parameter are "ms", "s", "min", "h", and "d".',
         )
-    return round(float(found[1]) * _MILLISECONDS[found[2]])
+    number = round(float(found[1]) * _MILLISECONDS[found[2]])
+    if not 0 <= number <= _MILLISECONDS_MAX:
+        raise InvalidParameter(
+            f'{number} ms is outside the valid range for parameter "{name}" (0 ms .. {_MILLISECONDS_MAX} ms)'
+        )
+    return number
 
 
 def _timezone(value: str) -> str:
@@ -105,10 +166,10 @@ VARIABLES = MappingProxyType(
             Variable("batch_expr_strict_mode", "true", "off: a failing expression of a query gives NULL", "boolean"),
             Variable("block_size", "8192", "bytes that sizes in pages count by", read_only=True),
             Variable("bytea_output", "hex", "text form of bytea"),
-            Variable("client_encoding", "UTF8", "encoding of text"),
-            Variable("client_min_messages", "notice", "least level of messages sent"),
+            Variable("client_encoding", "UTF8", "encoding of text", "encoding"),
+            Variable("client_min_messages", "notice", "least level of messages sent", "level"),
             Variable(DATABASE, DEFAULT_DATABASE, "the database of this session", read_only=True),
-            Variable("datestyle", "ISO, MDY", "text form of dates"),
+            Variable("datestyle", "ISO, MDY", "text form of dates", "datestyle"),
             Variable("default_table_access_method", "heap", "how tables are kept, to clients that ask", read_only=True),
             Variable("default_transaction_isolation", "read committed", "isolation of new transactions"),
             Variable("default_transaction_read_only", "off", "new transactions only read"),
@@ -117,7 +178,7 @@ VARIABLES = MappingProxyType(
                 "iceberg_engine_connection", "", "connection of tables that Iceberg keeps; there are none", "connection"
             ),
             Variable("integer_datetimes", "on", "times are whole microseconds", read_only=True),
-            Variable("intervalstyle", "postgres", "text form of intervals"),
+            Variable("intervalstyle", "postgres", "text form of intervals", "fixed"),
             Variable("lc_collate", "C.UTF-8", "order of text", read_only=True),
             Variable("lc_ctype", "C.UTF-8", "classes of letters", read_only=True),
             Variable("max_identifier_length", "63", "characters of a name that clients count on", read_only=True),
@@ -128,7 +189,7 @@ VARIABLES = MappingProxyType(
             Variable("server_encoding", "UTF8", "encoding of stored text", read_only=True),
             Variable("server_version", "13.14.0", "PostgreSQL version that clients are told", read_only=True),
             Variable("server_version_num", "130014", "the same as a number", read_only=True),
-            Variable("standard_conforming_strings", "on", "backslashes in strings are plain"),
+            Variable("standard_conforming_strings", "on", "backslashes in strings are plain", "fixed"),
             Variable("statement_timeout", "0", "time after which a statement is cancelled; 0 never", "milliseconds"),
             Variable(
                 "streaming_enable_delta_join",
@@ -274,6 +335,10 @@ class Variables:
         if variable.name == DATABASE:
             return self.login_database
         return self.defaults.get(variable.name, variable.default)
+
+    @property
+    def wants_notices(self) -> bool:
+        return _LEVELS.index(self.get("client_min_messages")) <= _LEVELS.index("notice")
 
     def is_on(self, name: str) -> bool:
         return self.get(name) == "true"

@@ -263,6 +263,23 @@ def test_settings_of_the_startup_message_are_the_sessions(running: RunningServer
         assert variables.get("application_name") == "crane"
 
 
+def test_a_client_that_asks_for_another_encoding_is_told_the_one_that_is_used(running: RunningServer) -> None:
+    with connect(running, client_encoding="latin1") as connection:
+        assert connection.info.encoding == "utf-8"
+        assert connection.execute("SELECT 'Ægir'::varchar").fetchone() == ("Ægir",)
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            connection.execute("SET client_encoding = 'latin1'")
+
+
+def test_notices_stay_away_where_they_are_not_wanted(running: RunningServer) -> None:
+    heard: list[str | None] = []
+    with connect(running) as connection:
+        connection.add_notice_handler(lambda diag: heard.append(diag.message_primary))
+        connection.execute("SET client_min_messages = warning")
+        connection.execute("FLUSH")
+        assert heard == []
+
+
 def test_a_changed_setting_is_told(running: RunningServer) -> None:
     with connect(running) as connection:
         connection.execute("SET TIME ZONE 'Europe/Oslo'")

@@ -161,3 +161,46 @@ def test_temporary_tables_come_first_in_the_search_path_unless_it_names_them() -
     assert written.search_path == ("north", "pg_temp_7")
     assert written.lasting_path == ("north",)
     assert written.reset() == variables
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "shown"),
+    [
+        ("client_encoding", "utf-8", "UTF8"),
+        ("client_encoding", "Unicode", "UTF8"),
+        ("client_encoding", "SQL_ASCII", "SQL_ASCII"),
+        ("datestyle", "iso", "ISO, MDY"),
+        ("datestyle", "ISO, DMY", "ISO, DMY"),
+        ("datestyle", "european", "ISO, DMY"),
+        ("intervalstyle", "POSTGRES", "postgres"),
+        ("standard_conforming_strings", "true", "on"),
+        ("client_min_messages", "WARNING", "warning"),
+    ],
+)
+def test_what_clients_rely_on_is_accepted_where_it_is_true(name: str, given: str, shown: str) -> None:
+    assert Variables().with_value(name, given).get(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("client_encoding", "latin1"),
+        ("datestyle", "German"),
+        ("datestyle", "SQL, DMY"),
+        ("datestyle", "tidal"),
+        ("intervalstyle", "iso_8601"),
+        ("standard_conforming_strings", "off"),
+        ("client_min_messages", "loud"),
+        ("statement_timeout", "-1"),
+        ("statement_timeout", "30d"),
+    ],
+)
+def test_what_would_mislead_clients_is_refused(name: str, given: str) -> None:
+    with pytest.raises(InvalidParameter):
+        Variables().with_value(name, given)
+
+
+def test_notices_are_wanted_up_to_their_level() -> None:
+    assert Variables().wants_notices
+    assert Variables().with_value("client_min_messages", "debug1").wants_notices
+    assert not Variables().with_value("client_min_messages", "warning").wants_notices
