@@ -172,6 +172,7 @@ def tokenize(text: str) -> list[Token]:
         raw = _Tokenizer(dialect=DIALECT).tokenize(_with_plain_parameters(text, parameters))
     except TokenError as cause:
         raise SyntaxError_("syntax error in the text", detail=f"The tokenizer stopped: {cause}.") from cause
+    _refuse_too_many(raw)
     tokens: list[Token] = []
     braces = 0  # of MAP {key: value}, the only ones that there are
     for token in raw:
@@ -330,6 +331,20 @@ MAX_NESTING = 300
 # such level doubles the work. PostgreSQL's own arrays have at most six dimensions.
 MAX_TYPE_NESTING = 8
 _TYPE_WORDS = Seiche.Parser.TYPE_TOKENS - {TokenType.UNION}
+
+
+# A word, number or sign takes a kilobyte or two here and in Spark until its statement has been planned.
+MAX_TOKENS = 500_000
+
+
+def _refuse_too_many(tokens: Sequence[Token]) -> None:
+    """Raises StatementTooComplex for a text whose reading would take the memory of the process."""
+    if len(tokens) > MAX_TOKENS:
+        raise StatementTooComplex(
+            "statement is too long",
+            detail=f"It has {len(tokens)} words, numbers and signs; at most {MAX_TOKENS} are read.",
+            hint="Bring many rows with COPY, and join with a table instead of listing many values.",
+        )
 
 
 def refuse_deep_nesting(tokens: Sequence[Token]) -> None:

@@ -78,6 +78,13 @@ def test_ten_megabytes_of_sql_are_answered(running: RunningServer) -> None:
         assert len(str(row[0])) == 10_000_000
 
 
+def test_millions_of_values_in_a_list_are_refused_before_they_fill_the_memory(running: RunningServer) -> None:
+    with connect(running) as connection:
+        with pytest.raises(psycopg.errors.StatementTooComplex, match="statement is too long"):
+            connection.execute(f"SELECT 1 WHERE 1 IN ({','.join(['1'] * 1_000_000)})".encode())
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_a_message_beyond_the_limit_ends_the_connection_with_an_error(running: RunningServer) -> None:
     with enter(running.port, "root", "dev") as link:
         link.sendall(b"Q" + struct.pack("!i", 100 * 1024 * 1024))
