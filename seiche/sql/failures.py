@@ -23,6 +23,7 @@ from seiche.errors import (
     NotNullViolation,
     NumericOutOfRange,
     SeicheError,
+    StatementTooComplex,
     StringTooLong,
 )
 from seiche.sql.attempts import is_attempt
@@ -184,10 +185,18 @@ def spark_gone(code: int | None = None) -> EngineStopped:
     )
 
 
+def _too_complex(detail: str) -> StatementTooComplex:
+    return StatementTooComplex(
+        "statement is nested too deeply", detail=detail, hint="Split it with CREATE VIEW, or flatten its expressions."
+    )
+
+
 def translate_spark_error(error: BaseException) -> SeicheError:
     """PostgreSQL's error for an exception of Spark; one that says nothing of the user's data stays ours."""
     if isinstance(error, SeicheError):
         return error
+    if isinstance(error, RecursionError):
+        return _too_complex("It has more levels than can be planned.")
     if isinstance(error, OverflowError):  # Python's calendar is shorter than Spark's
         return DataException("date or timestamp out of range", detail="It lies before year 1 or after year 9999.")
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
@@ -205,6 +214,8 @@ def translate_spark_error(error: BaseException) -> SeicheError:
     match condition.split(".")[0]:
         case "DIVIDE_BY_ZERO" | "REMAINDER_BY_ZERO" | "INTERVAL_DIVIDED_BY_ZERO":
             return DivisionByZero("division by zero")
+        case "FAILED_TO_PARSE_TOO_COMPLEX":
+            return _too_complex("It has more parts than Spark can plan.")
         case "CAST_INVALID_INPUT":
             value = _first(r"The value (?:'(.*?)'|(\S+)) of the type", message)
             type_ = _type_name(_first(r'cannot be cast to "([^"]+)"', message) or "")

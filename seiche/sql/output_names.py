@@ -14,6 +14,7 @@ _TYPE_WORDS = {
     "DOUBLE": "float8",
     "DECIMAL": "numeric",
     "BOOLEAN": "bool",
+    "VARBINARY": "bytea",
 }
 
 

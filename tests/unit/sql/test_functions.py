@@ -331,3 +331,10 @@ def test_calls_keep_their_names_and_arguments() -> None:
 
 def test_numbers_are_kept_exactly() -> None:
     assert str(Decimal("0.1")) in sql("0.1")
+
+
+def test_statements_that_are_too_complex_to_plan_are_told_so() -> None:
+    for raised in (RecursionError("maximum recursion depth exceeded"), RuntimeError("[FAILED_TO_PARSE_TOO_COMPLEX] …")):
+        made = translate_spark_error(raised)
+        assert made.sqlstate == "54001"
+        assert made.message == "statement is nested too deeply"
