@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from seiche.errors import (
     FeatureNotSupported,
+    InvalidColumnReference,
     InvalidDefinition,
     SeicheError,
     SyntaxError_,
@@ -488,4 +489,6 @@ def _column_names(alias: exp.Expr | None) -> list[str]:
 
 def _check_names(names: Sequence[str], count: int, table: str) -> None:
     if len(names) > count:
-        raise SyntaxError_(f'table "{table}" has {count} columns available but {len(names)} columns specified')
+        raise InvalidColumnReference(
+            f'table "{table}" has {count} columns available but {len(names)} columns specified'
+        )

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, NumericOutOfRange, SyntaxError_
+from seiche.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    InvalidParameter,
+    NumericOutOfRange,
+    SyntaxError_,
+)
 from seiche.sql.binder import Binder, Clause, sorted_by
 from seiche.sql.binding import Binding
 from seiche.sql.bound import Bound, OutputColumn, aliased, derived_table, unique
@@ -141,7 +148,7 @@ def check_distinct(keys: Sequence[exp.Expr]) -> None:
     for key in keys:
         inside = key.find_all(exp.Column)
         if any(column.table for column in inside):
-            raise SyntaxError_(
+            raise InvalidColumnReference(
                 "for SELECT DISTINCT, ORDER BY expressions must appear in select list", position=place_of(key.this)
             )
 

@@ -11,6 +11,7 @@ from seiche.errors import (
     DatatypeMismatch,
     DuplicateColumn,
     FeatureNotSupported,
+    InvalidColumnReference,
     SyntaxError_,
     UndefinedColumn,
     UserError,
@@ -224,5 +225,7 @@ def ordinal(node: exp.Expr) -> int | None:
 def output_at(columns: Sequence[OutputColumn], number: exp.Expr, clause: str) -> OutputColumn:
     """The column that a number stands for."""
     if not 1 <= int(number.name) <= len(columns):
-        raise SyntaxError_(f"{clause} position {number.name} is not in select list", position=place_of(number))
+        raise InvalidColumnReference(
+            f"{clause} position {number.name} is not in select list", position=place_of(number)
+        )
     return columns[int(number.name) - 1]

@@ -13,6 +13,7 @@ from seiche.errors import (
     DuplicateColumn,
     FeatureNotSupported,
     GroupingError,
+    InvalidColumnReference,
     InvalidDefinition,
     InvalidParameter,
     InvalidText,
@@ -322,10 +323,10 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
     ("SELECT * FROM ships WHERE count(*) > 1", GroupingError, "aggregate functions are not allowed in WHERE"),
     ("SELECT sum(count(*)) FROM ships", GroupingError, "aggregate function calls cannot be nested"),
     ("SELECT 1 FROM ships WHERE row_number() OVER () = 1", GroupingError, "window functions are not allowed in WHERE"),
-    ("SELECT id FROM ships ORDER BY 3", SyntaxError_, "ORDER BY position 3 is not in select list"),
+    ("SELECT id FROM ships ORDER BY 3", InvalidColumnReference, "ORDER BY position 3 is not in select list"),
     (
         "SELECT DISTINCT name FROM ships ORDER BY tons",
-        SyntaxError_,
+        InvalidColumnReference,
         "for SELECT DISTINCT, ORDER BY expressions must appear",
     ),
     ("SELECT 'x'::integer", InvalidText, 'invalid input syntax for type integer: "x"'),
@@ -338,7 +339,7 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
     ("SELECT * FROM (VALUES (1, 2), (3)) v", SyntaxError_, "VALUES lists must all be the same length"),
     (
         "SELECT * FROM ships s (a, b, c, d, e, f, g)",
-        SyntaxError_,
+        InvalidColumnReference,
         'table "s" has 6 columns available but 7 columns specified',
     ),
     (
