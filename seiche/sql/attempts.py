@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from seiche.sql.nodes import TYPE, case, conjunction, kind_of, not_null
-from seiche.types import INTERVAL, Kind
+from seiche.types import INTERVAL, Kind, SqlType
 
 ATTEMPT = "seiche_attempt"
+SIGNED_DIGITS = 34  # of a decimal, which Spark turns the sign of without rounding it
 
 # Calls that fail for some values, and are NULL only where an argument is.
 _CALLS = frozenset(
@@ -97,9 +98,11 @@ def _may_fail(node: exp.Expr) -> bool:
         case exp.Anonymous() if str(node.this).lower() in _BY_ARGUMENTS:
             return not all(isinstance(each, exp.Literal) for each in node.expressions[1:])
         case exp.Anonymous() if str(node.this).lower() == "abs":
-            return kind_of(node) in _INTEGERS
+            return kind_of(node) in _INTEGERS or _is_rounded(node)
         case exp.Anonymous():
             return str(node.this).lower() in _CALLS
+        case exp.Neg():
+            return _is_rounded(node)
         case exp.TryCast():
             return False
         case exp.Cast():
@@ -108,6 +111,12 @@ def _may_fail(node: exp.Expr) -> bool:
             return kind_of(node) in _INTEGERS
         case _:
             return False
+
+
+def _is_rounded(node: exp.Expr) -> bool:
+    """Whether Spark may round it, to a number that does not fit, when it turns its sign."""
+    type_ = node.meta.get(TYPE)
+    return isinstance(type_, SqlType) and type_.kind is Kind.NUMERIC and type_.precision > SIGNED_DIGITS
 
 
 def _narrows(source: Kind | None, target: Kind | None) -> bool:

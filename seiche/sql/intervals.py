@@ -90,12 +90,17 @@ def _part(node: exp.Expr, name: str, type_: SqlType, index: int) -> exp.Expr:
     return field(node.copy(), name, type_)
 
 
+_LENGTH = numeric(25, 0)
+
+
 def length(node: exp.Expr) -> exp.Expr:
-    """Microseconds, for comparing."""
+    """Microseconds, for comparing. Those of the longest interval have 22 digits, more than a bigint."""
     days = binary(
         exp.Add, BIGINT, binary(exp.Mul, BIGINT, spark_cast(months_of(node), BIGINT), bigint(30)), days_of(node)
     )
-    return binary(exp.Add, BIGINT, binary(exp.Mul, BIGINT, days, bigint(MICROS_PER_DAY)), micros_in(node))
+    day = spark_cast(exp.Literal.number(MICROS_PER_DAY), numeric(11, 0))
+    whole = binary(exp.Mul, numeric(24, 0), spark_cast(days, numeric(12, 0)), day)
+    return binary(exp.Add, _LENGTH, whole, spark_cast(micros_in(node), numeric(19, 0)))
 
 
 def arithmetic(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr | None:

@@ -100,7 +100,9 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
 
 def _extracted(binder: Binder, unit: str, node: exp.Expr) -> exp.Expr:
     made = temporal.extract(temporal.unit_of(unit), node, binder.settings)
-    return made if binder.settings.strict or type_of(node).kind is not Kind.INTERVAL else attempted(made, [node])
+    zoned = type_of(node).kind is Kind.TIMESTAMPTZ and binder.settings.timezone != "UTC"
+    fallible = zoned or type_of(node).kind is Kind.INTERVAL
+    return attempted(made, [node]) if fallible and not binder.settings.strict else made
 
 
 def _misplaced_rows(binder: Binder) -> FeatureNotSupported:

@@ -7,11 +7,13 @@ there, the operands are narrowed first and Spark's own rule is the fallback for 
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from seiche.errors import InvalidParameter, UndefinedFunction
 from seiche.sql import intervals, regexes
-from seiche.sql.attempts import attempt_of, attempted
+from seiche.sql.attempts import SIGNED_DIGITS, attempt_of, attempted
 from seiche.sql.casts import Context, as_numeric, castable, coerce, common_type, convert, settle, to_text
 from seiche.sql.literals import interval_constant
 from seiche.sql.nodes import (
@@ -273,10 +275,15 @@ def negative(node: exp.Expr, settings: Settings) -> exp.Expr:
         return made if settings.strict or interval_constant(node) is not None else attempted(made, [node])
     if not type_.is_number:
         raise no_operator("-", node)
-    if (isinstance(node, exp.Literal) and not node.is_string) or type_.is_float or type_.kind is Kind.NUMERIC:
+    if (isinstance(node, exp.Literal) and not node.is_string) or type_.is_float:
         return typed(exp.Neg(this=node), type_)
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and not node.this.is_string:
         return spark_cast(exp.Neg(this=node.this), type_)
+    if type_.kind is Kind.NUMERIC:
+        if type_.precision > SIGNED_DIGITS and isinstance(node, exp.Cast) and _DIGITS.fullmatch(node.this.name):
+            return spark_cast(text(f"-{node.this.name}"), type_)  # which Spark would round
+        made = typed(exp.Neg(this=node), type_)
+        return made if settings.strict else attempted(made, [node])
     return _checked("-", type_, integer(0, type_), node, settings)
 
 
@@ -293,6 +300,7 @@ def power(left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr:
     return checked_cast(result, NUMERIC, settings) if exact else result
 
 
+_DIGITS = re.compile(r"[0-9]+\.?[0-9]*")
 _BITS: dict[str, type[exp.Binary]] = {"&": exp.BitwiseAnd, "|": exp.BitwiseOr, "#": exp.BitwiseXor}
 
 

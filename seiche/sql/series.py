@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -32,10 +32,15 @@ from seiche.sql.nodes import (
     variable,
 )
 from seiche.sql.operators import arithmetic
-from seiche.types import BIGINT, INTEGER, INTERVAL, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType, array_of, numeric
+from seiche.types import BIGINT, DOUBLE, INTEGER, INTERVAL, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType, array_of, numeric
 
 SERIES = frozenset({"generate_series", "range"})
 _MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+# An array holds all of a series that a row asks for: of plain numbers, of values that are made of them one by one, and
+# of such as are made each from the one before, which takes the square of their number.
+_MOST, _MOST_MADE, _MOST_MONTHS = 1 << 24, 1 << 22, 1 << 14
+_TOO_LONG = "requested series too long"
 _ENDLESS = re.compile(r"\s*[+-]?(?:(nan)|inf(?:inity)?)\s*", re.IGNORECASE)
 
 
@@ -80,10 +85,35 @@ def series(name: str, arguments: list[exp.Expr], settings: Settings) -> exp.Expr
         raise InvalidParameter("step size cannot equal zero")
     step = rest[0] if rest else convert(integer(1), type_, settings)
     if type_.kind is Kind.NUMERIC:
-        made = _numeric_series(start, stop, step, type_, settings)
-    else:
+        made = _unless_long(
+            start, stop, step, _MOST_MADE, lambda end: _numeric_series(start, end, step, type_, settings), settings
+        )
+    elif constant_series(name, arguments) is not None:
         made = call(array_of(type_), "sequence", start.copy(), stop.copy(), step.copy())
+    else:
+        made = _unless_long(
+            start, stop, step, _MOST, lambda end: call(array_of(type_), "sequence", start.copy(), end, step), settings
+        )
     return _ended(name, _leading(start, stop, step, made, type_), stop)
+
+
+def _unless_long(
+    start: exp.Expr,
+    stop: exp.Expr,
+    step: exp.Expr,
+    most: int,
+    make: Callable[[exp.Expr], exp.Expr],
+    settings: Settings,
+) -> exp.Expr:
+    """Spark may make the series before it looks at the condition, so that it is never asked for a longer one."""
+
+    def double(node: exp.Expr) -> exp.Expr:
+        return spark_cast(node.copy(), DOUBLE)
+
+    apart = call(DOUBLE, "abs", binary(exp.Sub, DOUBLE, double(stop), double(start)))
+    reached = binary(exp.Mul, DOUBLE, double(bigint(most)), call(DOUBLE, "abs", double(step)))
+    made = make(case(type_of(stop), [(comparison(exp.LTE, apart, reached), stop.copy())]))
+    return guarded(made, comparison(exp.GT, apart.copy(), reached.copy()), _TOO_LONG, settings)
 
 
 def _ended(name: str, made: exp.Expr, stop: exp.Expr) -> exp.Expr:
@@ -134,9 +164,14 @@ def _time_series(name: str, arguments: list[exp.Expr], settings: Settings) -> ex
         total = binary(exp.Add, BIGINT, days, intervals.micros_in(step))
         stride = guarded(total, months, "a step in months must be a constant", settings)
     first, last = micros_of(start), micros_of(stop)
-    moments = call(array_of(BIGINT), "sequence", first, last, stride)
-    moment = call(TIMESTAMPTZ, "timestamp_micros", variable("n", BIGINT))
-    listed = transform(moments, "n", moment if type_ == TIMESTAMPTZ else spark_cast(moment, TIMESTAMP), array_of(type_))
+    instant = call(TIMESTAMPTZ, "timestamp_micros", variable("n", BIGINT))
+    moment = instant if type_ == TIMESTAMPTZ else spark_cast(instant, TIMESTAMP)
+
+    def listing(end: exp.Expr) -> exp.Expr:
+        moments = call(array_of(BIGINT), "sequence", first.copy(), end, stride.copy())
+        return transform(moments, "n", moment, array_of(type_))
+
+    listed = _unless_long(first, last, stride, _MOST_MADE, listing, settings)
     return _ended(name, _leading(first.copy(), last.copy(), stride.copy(), listed, type_), stop)
 
 
@@ -158,7 +193,8 @@ def _calendar_series(
     least = max(1, abs(span) - abs(months) * 2 * MICROS_PER_DAY)
     apart = call(BIGINT, "abs", binary(exp.Sub, BIGINT, micros_of(stop), micros_of(start)))
     count = binary(exp.Add, BIGINT, binary(exp.IntDiv, BIGINT, apart, bigint(least)), bigint(1))
-    counted = call(array_of(BIGINT), "sequence", bigint(1), count)
+    few = case(BIGINT, [(comparison(exp.LTE, count, bigint(_MOST_MONTHS)), count.copy())])
+    counted = call(array_of(BIGINT), "sequence", bigint(1), few)
     before = call(type_, "element_at", variable("done", array_of(type_)), integer(-1))
     following = intervals.shift(before, interval_literal(months, days, micros), settings)
     grown = call(
@@ -168,5 +204,6 @@ def _calendar_series(
     moments = call(array_of(type_), "aggregate", counted, first, lambda_(grown, "done", "n"))
     inside = comparison(exp.LTE if ahead else exp.GTE, variable("m", type_), stop.copy())
     kept = call(array_of(type_), "filter", moments, lambda_(inside, "m"))
+    kept = guarded(kept, comparison(exp.GT, count.copy(), bigint(_MOST_MONTHS)), _TOO_LONG, settings)
     leads = comparison(exp.LTE if ahead else exp.GTE, start.copy(), stop.copy())
     return case(array_of(type_), [(leads, kept)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch
@@ -32,9 +34,11 @@ from seiche.sql.nodes import (
     variable,
 )
 from seiche.sql.operators import compare, concatenate
-from seiche.types import BOOLEAN, INTEGER, VARCHAR, Kind, SqlType, array_of
+from seiche.types import BOOLEAN, DOUBLE, INTEGER, VARCHAR, Kind, SqlType, array_of
 
 Nodes = list[exp.Expr]
+
+_LARGEST = 1 << 22  # elements; PostgreSQL makes thirty-two times as many, and Java runs out of memory before
 
 
 def element_type(node: exp.Expr) -> SqlType:
@@ -113,10 +117,21 @@ def _array_fill(arguments: Nodes, settings: Settings) -> exp.Expr:
     node, sizes = arguments
     written = isinstance(sizes, exp.Anonymous) and sizes.name == "array"
     counts = list(sizes.expressions) if written else [call(INTEGER, "get", sizes, integer(0))]
+    constants = [constant_integer(count) for count in counts]
+    size: exp.Expr = spark_cast(counts[0].copy(), DOUBLE)
+    for count in counts[1:]:
+        size = binary(exp.Mul, DOUBLE, size, spark_cast(count.copy(), DOUBLE))
+    largest = spark_cast(integer(_LARGEST), DOUBLE)
+    known = None not in constants and math.prod(each or 0 for each in constants) <= _LARGEST
     made = node
     for count in reversed(counts):
-        made = call(array_of(type_of(made)), "array_repeat", made, count)
-    return made
+        # Spark may repeat before it looks at the condition, so that it is never asked for more.
+        times = count if known else case(INTEGER, [(comparison(exp.LTE, size.copy(), largest.copy()), count.copy())])
+        made = call(array_of(type_of(made)), "array_repeat", made, times)
+    if known:
+        return made
+    told = f"array size exceeds the maximum allowed ({_LARGEST})"
+    return guarded(made, comparison(exp.GT, size, largest), told, settings)
 
 
 @function("array_lower", takes=[Any_.ARRAY, INTEGER])
@@ -275,7 +290,9 @@ def _array_sum(arguments: Nodes, settings: Settings) -> exp.Expr:
         raise undefined("array_sum", arguments)
     zero = spark_cast(integer(0), element_type(node))
     value = exp.Coalesce(this=exp.column("x"), expressions=[zero.copy()])
-    body = typed(exp.Add(this=exp.column("a"), expression=value), element_type(node))
+    body: exp.Expr = typed(exp.Add(this=exp.column("a"), expression=value), element_type(node))
+    if element_type(node).kind is Kind.NUMERIC:  # a sum of decimals has a digit more
+        body = spark_cast(body, element_type(node))
     return call(
         element_type(node),
         "aggregate",

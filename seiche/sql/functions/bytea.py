@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from seiche.errors import InvalidParameter
 from seiche.sql.casts import to_text
-from seiche.sql.functions.registry import Maker, function
+from seiche.sql.functions.registry import Maker, function, invoke
 from seiche.sql.functions.strings import constant_text
 from seiche.sql.nodes import (
     Settings,
@@ -31,6 +31,8 @@ from seiche.sql.nodes import (
 from seiche.types import BIGINT, BOOLEAN, BYTEA, INTEGER, VARCHAR, array_of
 
 Nodes = list[exp.Expr]
+
+_ONE_TO_ONE = text("ISO-8859-1")  # each byte is a character, and each of its characters a byte
 
 
 def _hex(node: exp.Expr) -> exp.Expr:
@@ -240,26 +242,20 @@ def _position(arguments: Nodes, settings: Settings) -> exp.Expr:
     return case(INTEGER, [(found, there), (negation(found.copy()), integer(0))])
 
 
-def _trim(front: bool, back: bool) -> Maker:
+def _trim(side: str) -> Maker:
+    """By way of text with a character for each byte: a pattern would run out of stack over many bytes."""
+
     def make(arguments: Nodes, settings: Settings) -> exp.Expr:
-        node, unwanted = arguments
-        choice = call(VARCHAR, "array_join", _pairs(unwanted), text("|"))
-        digits = _hex(node)
-        if front:
-            digits = call(
-                VARCHAR, "regexp_replace", digits, call(VARCHAR, "concat", text("^(?:"), choice, text(")+")), text("")
-            )
-        if back:
-            tail = call(VARCHAR, "concat", text("(?:"), choice.copy(), text(")+$"))
-            digits = call(VARCHAR, "regexp_replace", digits, tail, text(""))
-        return _unhex(digits)
+        whole, unwanted = (call(VARCHAR, "decode", node, _ONE_TO_ONE.copy()) for node in arguments)
+        trimmed = invoke(side, [whole, unwanted], settings)
+        return call(BYTEA, "encode", trimmed, _ONE_TO_ONE.copy())
 
     return make
 
 
-function("btrim", "trim", takes=[BYTEA, BYTEA])(_trim(front=True, back=True))
-function("ltrim", takes=[BYTEA, BYTEA])(_trim(front=True, back=False))
-function("rtrim", takes=[BYTEA, BYTEA])(_trim(front=False, back=True))
+function("btrim", "trim", takes=[BYTEA, BYTEA])(_trim("btrim"))
+function("ltrim", takes=[BYTEA, BYTEA])(_trim("ltrim"))
+function("rtrim", takes=[BYTEA, BYTEA])(_trim("rtrim"))
 
 
 # --- single bytes and bits ---------------------------------------------------------------------------

@@ -89,7 +89,8 @@ def extract(unit: str, node: exp.Expr, settings: Settings) -> exp.Expr:
         case Kind.DATE:
             if unit in ("hour", "minute", "second", "milliseconds", "microseconds", "timezone"):
                 raise InvalidParameter(f'unit "{unit}" not supported for type date')
-            return _from_moment(unit, spark_cast(node, TIMESTAMP), type_)
+            # Days go on after the last timestamp.
+            return _day_seconds(node) if unit == "epoch" else _from_moment(unit, node, type_)
         case Kind.TIMESTAMP:
             return _from_moment(unit, node, type_)
         case Kind.TIMESTAMPTZ:
@@ -131,6 +132,11 @@ def _julian(node: exp.Expr, type_: SqlType) -> exp.Expr:
     return spark_cast(
         binary(exp.Add, NUMERIC, spark_cast(day, numeric(10, 0)), spark_cast(share, numeric(20, 18))), NUMERIC
     )
+
+
+def _day_seconds(node: exp.Expr) -> exp.Expr:
+    days = spark_cast(call(INTEGER, "unix_date", node), BIGINT)
+    return spark_cast(binary(exp.Mul, BIGINT, days, bigint(86_400)), numeric(22, 6, declared=True))
 
 
 def _number(node: exp.Expr, type_: SqlType = WHOLE) -> exp.Expr:
