@@ -9,8 +9,7 @@ GROUPING SETS, ROLLUP, CUBE                 one query for each set, united
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -31,6 +30,7 @@ from seiche.plan.algebra import (
 from seiche.plan.grouped_join import grouped_first
 from seiche.plan.keyed import Body, keyed, table, tidy
 from seiche.plan.rows import Rows, over, type_of, unique
+from seiche.sql.grouping_sets import in_set, sets_of
 from seiche.types import SMALLINT, Kind, SqlType, numeric
 
 _CORE: dict[type[exp.Expr], Function] = {
@@ -248,81 +248,23 @@ def _evaluated(rows: Rows, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr]) 
 
 def grouping_sets(ast: exp.Select) -> list[exp.Select] | None:
     """One SELECT for each grouping set; None when there is just a plain GROUP BY."""
-    clause = ast.args.get("group")
-    kinds = (exp.GroupingSets, exp.Rollup, exp.Cube)
-    if clause is None or not any(isinstance(each, kinds) for each in clause.expressions):
+    sets = sets_of(ast)
+    if sets is None:
         return None
-    choices = [_sets(each) for each in clause.expressions]
-    found = []
-    everything = list(dict.fromkeys(key for options in choices for option in options for key in option))
-    for combination in itertools.product(*choices):
-        chosen = list(dict.fromkeys(key for option in combination for key in option))
-        found.append(_of_set(ast, everything, chosen))
-    return found
-
-
-def _sets(element: exp.Expr) -> list[list[exp.Expr]]:
-    parts = [_keys(each) for each in element.expressions] if isinstance(element, (exp.Rollup, exp.Cube)) else []
-    match element:
-        case exp.Rollup():
-            prefixes = (parts[:count] for count in range(len(parts), -1, -1))
-            return [[key for part in prefix for key in part] for prefix in prefixes]
-        case exp.Cube():
-            subsets = (subset for count in range(len(parts), -1, -1) for subset in itertools.combinations(parts, count))
-            return [[key for part in subset for key in part] for subset in subsets]
-        case exp.GroupingSets():
-            return [one for each in element.expressions for one in _sets(each)]
-        case _:
-            return [_keys(element)]
-
-
-def _keys(element: exp.Expr) -> list[exp.Expr]:
-    match element:
-        case exp.Tuple():
-            return list(element.expressions)
-        case exp.Paren():
-            return [element.this]
-        case _:
-            return [element]
+    everything = list(dict.fromkeys(key for each in sets for key in each))
+    return [_of_set(ast, everything, chosen) for chosen in sets]
 
 
 def _of_set(ast: exp.Select, everything: Sequence[exp.Expr], chosen: Sequence[exp.Expr]) -> exp.Select:
     made = ast.copy()
-    # The set without columns is a group that is there only while there are rows, as Spark has it.
+    # A set without columns that binding left here is a group that is there only while there are rows, as Spark has it.
     constant = exp.cast(exp.Literal.number(0), "smallint")
     constant.meta["sql_type"] = SMALLINT
     made.set("group", exp.Group(expressions=[each.copy() for each in chosen] or [constant]))
-    roots = [each for each in (*made.expressions, made.args.get("having")) if each is not None]
-    for root in roots:
-        _replace(root, lambda node: _outside(node, everything, chosen))
+    for root in (*made.expressions, made.args.get("having")):
+        if root is not None:
+            root.set("this", in_set(root.this, everything, chosen))
     return made
-
-
-def _replace(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr | None]) -> None:
-    """Replaces nodes from the top down; what was replaced, and what stands in an aggregate, is left alone."""
-    for child in list(node.iter_expressions()):
-        new = change(child)
-        if new is not None:
-            child.replace(new)
-        elif not is_aggregate(child):
-            _replace(child, change)
-
-
-def _outside(node: exp.Expr, everything: Sequence[exp.Expr], chosen: Sequence[exp.Expr]) -> exp.Expr | None:
-    """What a node is in one of the sets, when it is not itself: NULL for other keys, a number for grouping()."""
-    if node in everything and node not in chosen:
-        made = exp.cast(exp.null(), type_of(node).spark, dialect="spark")
-        made.meta["sql_type"] = type_of(node)
-        return made
-    inner = node.this if isinstance(node, exp.Cast) and node.meta.get("aggregate") else node
-    if isinstance(inner, exp.Anonymous) and str(inner.this).lower() in ("grouping", "grouping_id"):
-        bits = 0
-        for each in inner.expressions:
-            bits = bits * 2 + (each not in chosen)
-        made = exp.cast(exp.Literal.number(bits), type_of(node).spark, dialect="spark")
-        made.meta["sql_type"] = type_of(node)
-        return made
-    return None
 
 
 __all__ = ["aggregates", "distinct", "group", "grouping_sets", "is_aggregate", "summed"]

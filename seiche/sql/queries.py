@@ -19,6 +19,7 @@ from seiche.sql.casts import common_type, convert
 from seiche.sql.equal_intervals import distinct_by_length, group_by_length, has_interval
 from seiche.sql.from_clause import bind_from
 from seiche.sql.group_by import bind_group, check_grouping
+from seiche.sql.grouping_sets import with_total
 from seiche.sql.mixed_aggregates import compute_apart
 from seiche.sql.nearer import use_nearer
 from seiche.sql.nodes import Settings, integer, typed
@@ -100,16 +101,20 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
     keys = sort_keys(binding, node, scope, projections, columns)
     check_grouping(select, scope, groups, keys, having is not None)
     group_by_length(select, keys)
+    distinct = node.args.get("distinct")
+    distinct_by = distinct.args.get("on") if distinct is not None else None
+    if distinct is not None and distinct_by is None:
+        check_distinct(keys)
+    if distinct_by is None:
+        select = with_total(select, keys, scope.refs, binding.ref)
     if outer is not None:
         use_nearer(select, scope.refs)
         own = compute_apart(select, keys, scope.refs, binding.ref)
         if not keys:
             select = show_around(select, groups, own, binding.ref)
-    distinct = node.args.get("distinct")
-    if distinct is not None and distinct.args.get("on") is not None:
-        return distinct_on(binding, node, select, columns, distinct.args["on"], keys, scope)
+    if distinct_by is not None:
+        return distinct_on(binding, node, select, columns, distinct_by, keys, scope)
     if distinct is not None:
-        check_distinct(keys)
         bound = binding.settled(Bound(select, columns))
         assert bound.ast is select  # the literals of a select list are typed in place
         columns = bound.columns
