@@ -43,6 +43,11 @@ class Seiche(RisingWave):
 
         FUNCTION_PARSERS["TRIM"] = lambda self: self._parse_trimmed()
 
+        # `:name` is no parameter: the colon in `a[:n]` is that of a slice.
+        PLACEHOLDER_PARSERS = {
+            token: parser for token, parser in PlacingParser.PLACEHOLDER_PARSERS.items() if token is not TokenType.COLON
+        }
+
         # `->` takes json apart; it never starts a lambda.
         LAMBDAS = {token: parser for token, parser in PlacingParser.LAMBDAS.items() if token is not TokenType.ARROW}
 

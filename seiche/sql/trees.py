@@ -200,7 +200,7 @@ def _refuse_foreign(text: str, tokens: Sequence[Token], node: exp.Expr) -> None:
     if not joined and not isinstance(node, _FOREIGN_NODES):
         return
     if isinstance(node, exp.Placeholder):
-        symbols = (TokenType.COLON, TokenType.PLACEHOLDER, TokenType.MOD)
+        symbols = (TokenType.PLACEHOLDER, TokenType.MOD)
         found = next((token for token in tokens if token.token_type in symbols), tokens[0])
         raise syntax_error(text, found)
     word = node.kind.lower() if isinstance(node, exp.Join) else node.key

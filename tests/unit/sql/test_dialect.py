@@ -11,7 +11,7 @@ import seiche.sql.dialect  # noqa: F401  (registers the dialect)
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT berths[1], berths[2:3] FROM ships",
+        "SELECT berths[1], berths[2:3], berths[:last], berths[last:] FROM ships",
         "SELECT MAP {'north': 2, 'south': depth + 1}, MAP {} FROM tides",
         "SELECT map_filter(berths, |k, v| v > 2), array_transform(loads, |x| x + 1) FROM ships",
         "SELECT INTERVAL '1 day 02:00', INTERVAL '3' HOUR, INTERVAL '1-2' YEAR TO MONTH",
