@@ -35,7 +35,7 @@ from seiche.sql.nodes import (
     typed,
     variable,
 )
-from seiche.types import BOOLEAN, INTEGER, JSONB, NULL, VARCHAR, Kind, array_of
+from seiche.types import BIGINT, BOOLEAN, INTEGER, JSONB, NULL, VARCHAR, Kind, array_of
 
 Nodes = list[exp.Expr]
 _TEXTS = array_of(VARCHAR)
@@ -340,6 +340,13 @@ def _object_of_two(arguments: Nodes, settings: Settings) -> exp.Expr:
     value = typed(exp.Coalesce(this=quoted(variable("v", VARCHAR)), expressions=[text("null")]), VARCHAR)
     joined = call(VARCHAR, "concat", quoted(variable("k", VARCHAR)), text(":"), value)
     pairs = call(_TEXTS, "zip_with", keys, values, lambda_(joined, "k", "v"))
+    # Of a key that comes again the last value counts; Spark reads no object that has one twice.
+    place = variable("n", INTEGER)
+    size = call(INTEGER, "size", keys.copy())
+    behind = call(_TEXTS, "slice", keys.copy(), binary(exp.Add, INTEGER, place, integer(2)), size)
+    again = call(BIGINT, "array_position", behind, call(VARCHAR, "get", keys.copy(), place.copy()))
+    last = equal(typed(exp.Coalesce(this=again, expressions=[integer(0)]), BIGINT), integer(0))
+    pairs = call(_TEXTS, "filter", pairs, lambda_(last, "pair", "n"))
     listed = call(VARCHAR, "concat", text("{"), call(VARCHAR, "array_join", pairs, text(",")), text("}"))
     return guarded(call(JSONB, "to_json", variant(listed)), uneven, "mismatched array dimensions", settings)
 

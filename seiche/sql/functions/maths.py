@@ -9,6 +9,7 @@ from seiche.sql.functions.registry import Any_, Maker, function
 from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import (
     Settings,
+    attempt,
     binary,
     call,
     case,
@@ -326,7 +327,13 @@ def _multiple(a: exp.Expr, b: exp.Expr, type_: SqlType, settings: Settings) -> e
 def _as_units(arguments: Nodes, settings: Settings) -> tuple[exp.Expr, exp.Expr, int]:
     """Two decimals as whole numbers of the smaller one's last digit, and that digit's place."""
     places = max(type_of(argument).scale for argument in arguments)
-    whole = [binary(exp.Mul, NUMERIC, a, spark_cast(integer(10**places, BIGINT), numeric(19, 0))) for a in arguments]
+    unit = spark_cast(integer(10**places, BIGINT), numeric(19, 0))
+    whole = [
+        binary(exp.Mul, NUMERIC, a, unit.copy())
+        if settings.strict
+        else attempt(NUMERIC, "try_multiply", a, unit.copy())
+        for a in arguments
+    ]
     first, second = (checked_cast(each, BIGINT, settings) for each in whole)
     return first, second, places
 
