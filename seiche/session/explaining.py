@@ -38,9 +38,7 @@ def explained(
         case ast.CreateTable() as table:
             shown = _shown(TableDefinitions(definitions()).explain(table), statement.format)
         case ast.Select() as query:
-            frame = reading.frame(reading.bound(query))
-            mode = "formatted" if statement.verbose else "simple"
-            shown = str(frame._sc._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode))
+            shown = reading.plan(reading.bound(query), "formatted" if statement.verbose else "simple")
         case _:
             raise FeatureNotSupported(
                 "EXPLAIN of this statement is not supported",

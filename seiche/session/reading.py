@@ -103,6 +103,12 @@ class Reading:
         refuse_change_log(found.ast)
         return found
 
+    def plan(self, bound: BoundQuery, mode: str) -> str:
+        """How Spark would run the query, as it explains it itself."""
+        frame = self.frame(bound)
+        utils = frame._sc._jvm.PythonSQLUtils
+        return str(self._work.apart(lambda: utils.explainString(frame._jdf.queryExecution(), mode)))
+
     def frame(self, bound: BoundQuery) -> DataFrame:
         """The query's rows at the epoch that is read now."""
         epoch = self._epoch(bound)
@@ -189,7 +195,8 @@ class Reading:
                     views[source] = scope.view(frame_of(source))
                 return views[source]
 
-            return stoppable(typed(scope.sql(render(bound.ast, view_of)), bound), bound)
+            text = render(bound.ast, view_of)
+            return self._work.apart(lambda: stoppable(typed(scope.sql(text), bound), bound))
 
     def _past_version(self, source: str, moment_ms: int) -> RelationVersion:
         """A relation as of the last epoch that had begun at a moment; raises when that is no longer kept."""
@@ -222,13 +229,14 @@ class Reading:
             self._begin()
             self._work.stop_if_told()
             with self._database.plans.using(frame):
-                return list(self._work.translated(lambda: fetch_rows(frame)))
+                return list(self._work.translated(lambda: self._work.apart(lambda: fetch_rows(frame))))
 
     def batches(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
         """The rows of a frame in its order, a bounded part at a time."""
         limit = self._database.runtime.limits.inline_bytes_max
         with self._database.plans.using(frame):
-            for batch in pieces(frame, inline_bytes=limit, scratch=scratch_folder(self._database)):
+            scratch = scratch_folder(self._database)
+            for batch in pieces(frame, inline_bytes=limit, scratch=scratch, apart=self._work.apart):
                 self._work.stop_if_told()
                 yield batch
 

@@ -12,11 +12,13 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from pyspark import SparkContext
 
 from seiche.errors import QueryCanceled, SeicheError
+from seiche.session.apart import wait_or_leave
 from seiche.sql.failures import translate_spark_error
 
 _POLL_SECONDS = 0.05
@@ -73,10 +75,14 @@ class Work:
         self._deadline = time.monotonic() + limit_ms / 1000 if limit_ms else None
         self._timed_out.clear()
         try:
-            self._context.setJobGroup(f"{self._name}-{self._works}", "a session's statement", True)
-            self._context.setLocalProperty("spark.scheduler.pool", "queries")
+            self._group(self._works)
         except Exception as error:  # Spark is gone
             raise translate_spark_error(error) from error
+
+    def _group(self, work: int) -> None:
+        """Spark's jobs of this thread are those of the statement from now on."""
+        self._context.setJobGroup(f"{self._name}-{work}", "a session's statement", True)
+        self._context.setLocalProperty("spark.scheduler.pool", "queries")
 
     def cancel(self) -> None:
         """Stops the statement that runs now, if any. May be called from any thread, and returns at once."""
@@ -118,6 +124,17 @@ class Work:
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def apart(self, call: Callable[[], T]) -> T:
+        """The answer of a call of Spark that changes nothing. A statement that is told to stop does not wait it out."""
+        work = self._works
+
+        def grouped() -> T:
+            self._group(work)
+            return call()
+
+        cancel = partial(self._context.cancelJobGroup, f"{self._name}-{work}")
+        return wait_or_leave(grouped, self.stop_if_told, cancel)
 
     def wait(self, future: Future[Any], *, owned: bool = True, through: bool = False) -> Any:
         """The future's value. A cancelled statement stops waiting, and takes back what is its own (`owned`).

@@ -7,6 +7,7 @@ rest in the modules that the table names. What they share is the `Binder` of `sq
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 from sqlglot import exp
 
@@ -47,6 +48,7 @@ from seiche.sql.nodes import (
 )
 from seiche.sql.parameters import PARAMETER
 from seiche.sql.places import begin_as, begin_of, place_of, point_at, reading
+from seiche.sql.tokens import too_deep
 from seiche.sql.user_functions import Functions
 from seiche.sql.written_types import sql_type
 from seiche.types import BIGINT, INTEGER, NULL, TIMESTAMPTZ, Kind, SqlType
@@ -59,6 +61,10 @@ _BITS = {
     exp.BitwiseLeftShift: "<<",
     exp.BitwiseRightShift: ">>",
 }
+# The parts that an expression may have once it is bound, unless it was written with about as many. Each takes a kilobyte
+# or two until its statement has been planned.
+GROWN_MAX = 100_000
+GROWTH = 8
 _SMALLEST = ("2147483648", "9223372036854775808")
 
 
@@ -75,7 +81,17 @@ def _bind(binder: Binder, node: exp.Expr) -> exp.Expr:
     except SeicheError as error:
         point_at(error, place_of(node) or begin_of(node))
         raise
+    if not isinstance(node, exp.Binary):  # those grow by what is written only, and stand in long rows
+        _refuse_grown(bound, node)
     return begin_as(bound, node)
+
+
+def _refuse_grown(bound: exp.Expr, node: exp.Expr) -> None:
+    """Raises StatementTooComplex for what has grown by powers: functions mention an argument several times, and so do
+    their arguments."""
+    parts = sum(1 for _ in islice(bound.walk(), GROWN_MAX + 1))
+    if parts > GROWN_MAX and parts > GROWTH * sum(1 for _ in islice(node.walk(), GROWN_MAX)):
+        raise too_deep(f"With what its functions are made of, an expression has more than {GROWN_MAX} parts.")
 
 
 def _handled(binder: Binder, node: exp.Expr) -> exp.Expr:

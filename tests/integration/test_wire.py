@@ -242,6 +242,21 @@ def test_a_statement_stops_at_its_timeout(connection: psycopg.Connection[tuple[o
         connection.execute(ENDLESS)
 
 
+@pytest.mark.parametrize("ends", ["timeout", "cancel"])
+def test_a_statement_ends_in_time_while_spark_plans_it(server: HarbourServer, ends: str) -> None:
+    joined = ", ".join(f"generate_series(1, 1) AS t{number}" for number in range(400))
+    with server.connect() as connection:
+        if ends == "timeout":
+            connection.execute("SET statement_timeout = 3000")
+        else:
+            threading.Timer(3, connection.cancel_safe).start()
+        started = time.monotonic()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute(f"SELECT count(*) FROM {joined}")
+        assert time.monotonic() - started < 12
+        assert connection.execute("SELECT count(*) FROM generate_series(1, 3)").fetchone() == (3,)
+
+
 def test_a_large_result_streams_through_scratch_files(server: HarbourServer) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         connection.execute("ALTER SYSTEM SET inline_bytes_max = 1000000")

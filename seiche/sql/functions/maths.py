@@ -42,7 +42,11 @@ def _abs(arguments: Nodes, settings: Settings) -> exp.Expr:
     type_ = type_of(node)
     if not type_.is_integer:
         return call(type_, "abs", node)
-    return case(type_, [(comparison(exp.LT, node.copy(), integer(0)), negative(node.copy(), settings))], node)
+
+    def make(node: exp.Expr) -> exp.Expr:
+        return case(type_, [(comparison(exp.LT, node.copy(), integer(0)), negative(node.copy(), settings))], node)
+
+    return once(node, type_, make)
 
 
 @function("sign", takes=[Any_.EXACT])

@@ -26,6 +26,7 @@ from seiche.sql.nodes import (
     lambda_,
     negation,
     not_null,
+    once,
     spark_cast,
     text,
     type_of,
@@ -156,28 +157,30 @@ function("rpad", takes=[VARCHAR, INTEGER, VARCHAR], optional=1)(_pad("rpad"))
 @function("left", takes=[VARCHAR, INTEGER])
 def _left(arguments: Nodes, settings: Settings) -> exp.Expr:
     """A negative count drops that many from the end."""
-    node, count = arguments
-    size = binary(exp.Add, INTEGER, call(INTEGER, "length", node.copy()), count.copy())
-    kept = case(
-        INTEGER, [(comparison(exp.LT, count, integer(0)), call(INTEGER, "greatest", size, integer(0)))], count.copy()
-    )
-    return call(VARCHAR, "substr", node, integer(1), kept)
+    count = arguments[1]
+
+    def make(node: exp.Expr) -> exp.Expr:
+        size = binary(exp.Add, INTEGER, call(INTEGER, "length", node.copy()), count.copy())
+        kept = call(INTEGER, "greatest", size, integer(0))
+        kept = case(INTEGER, [(comparison(exp.LT, count.copy(), integer(0)), kept)], count.copy())
+        return call(VARCHAR, "substr", node, integer(1), kept)
+
+    return once(arguments[0], VARCHAR, make, count)
 
 
 @function("right", takes=[VARCHAR, INTEGER])
 def _right(arguments: Nodes, settings: Settings) -> exp.Expr:
-    node, count = arguments
-    length = call(INTEGER, "length", node.copy())
-    from_end = call(
-        INTEGER,
-        "greatest",
-        binary(exp.Add, INTEGER, binary(exp.Sub, INTEGER, length, count.copy()), integer(1)),
-        integer(1),
-    )
-    start = case(
-        INTEGER, [(comparison(exp.LT, count, integer(0)), binary(exp.Sub, INTEGER, integer(1), count.copy()))], from_end
-    )
-    return call(VARCHAR, "substr", node, start)
+    count = arguments[1]
+
+    def make(node: exp.Expr) -> exp.Expr:
+        length = call(INTEGER, "length", node.copy())
+        from_end = binary(exp.Add, INTEGER, binary(exp.Sub, INTEGER, length, count.copy()), integer(1))
+        from_end = call(INTEGER, "greatest", from_end, integer(1))
+        dropped = binary(exp.Sub, INTEGER, integer(1), count.copy())
+        start = case(INTEGER, [(comparison(exp.LT, count.copy(), integer(0)), dropped)], from_end)
+        return call(VARCHAR, "substr", node, start)
+
+    return once(arguments[0], VARCHAR, make, count)
 
 
 @function("initcap", takes=[VARCHAR])

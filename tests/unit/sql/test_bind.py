@@ -19,6 +19,7 @@ from seiche.errors import (
     InvalidText,
     NumericOutOfRange,
     SeicheError,
+    StatementTooComplex,
     SyntaxError_,
     UndefinedColumn,
     UndefinedFunction,
@@ -569,3 +570,26 @@ def test_an_endless_series_is_refused(query: str, message: str) -> None:
 def test_the_word_user_is_who_asks_and_a_quoted_one_a_column() -> None:
     query = bound('SELECT user, "user" FROM pilots', pilots="SELECT 'x' AS \"user\"")
     assert query.ast.sql("spark").startswith("SELECT 'root' AS `user`, `pilots`.`user`")
+
+
+@pytest.mark.parametrize("call", ["abs({})", "left({}, 3)", "right({}, 3)"])
+def test_calls_in_calls_grow_with_what_is_written(call: str) -> None:
+    def parts(levels: int) -> int:
+        text = "tons" if "abs" in call else "name"
+        for _ in range(levels):
+            text = call.format(text)
+        return sum(1 for _ in bound(f"SELECT {text} FROM ships").ast.walk())
+
+    assert parts(24) - parts(18) <= 2 * (parts(18) - parts(12))
+
+
+def test_an_expression_that_grows_by_powers_is_refused_before_it_takes_all_memory() -> None:
+    text = "name"
+    for _ in range(20):
+        text = f"quote_ident({text})"
+    with pytest.raises(StatementTooComplex, match="nested too deeply"):
+        bound(f"SELECT {text} FROM ships")
+
+
+def test_a_long_list_that_somebody_wrote_is_no_growth() -> None:
+    assert bound(f"SELECT cardinality(ARRAY[{', '.join(['1'] * 110_000)}])").columns
