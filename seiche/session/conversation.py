@@ -26,6 +26,8 @@ _DEFINITIONS = (
     | ast.Grant | ast.Revoke | ast.Drop | ast.Rename | ast.CommentOn | ast.RefreshView
 )  # fmt: skip
 
+_ISOLATION = "transaction_isolation"
+
 
 @dataclass(slots=True)
 class Conversation:
@@ -92,11 +94,12 @@ class Conversation:
     def block(self, statement: ast.Begin | ast.Commit | ast.Rollback, stop_if_told: Callable[[], None]) -> Result:
         transaction = self.transaction
         match statement:
-            case ast.Begin(read_only):
+            case ast.Begin(read_only, isolation):
                 if transaction is not None:
                     self.note("there is already a transaction in progress")
                 else:
                     self.transaction = Transaction(self.database, self.variables, read_only or self.read_only)
+                    self._show_isolation(isolation)
                 return Result("BEGIN")
             case ast.Commit() if transaction is not None and not transaction.failed:
                 self.transaction = None
@@ -136,7 +139,17 @@ class Conversation:
             self.read_only = statement.read_only
         elif statement.read_only is not None and self.transaction is not None:
             self.transaction.read_only = statement.read_only
+        if statement.isolation is not None and statement.session:
+            for name in ("default_transaction_isolation", _ISOLATION):
+                self.variables = self.variables.with_value(name, statement.isolation)
+        elif self.transaction is not None:
+            self._show_isolation(statement.isolation)
         return Result("SET")
+
+    def _show_isolation(self, isolation: str | None) -> None:
+        """Until the block ends SHOW tells the level that was asked for. Every block reads one epoch, whatever it is."""
+        if isolation is not None:
+            self.set(ast.SetVariable(_ISOLATION, isolation, local=True))
 
     def set(self, statement: ast.SetVariable) -> Result:
         if statement.name.lower() == DATABASE:

@@ -78,6 +78,11 @@ class Cursors:
 
         return Result("FETCH", reader.columns, _pieces=pieces)
 
+    def move(self, name: str, count: int | None) -> Result:
+        """Passes over the next rows."""
+        passed = sum(number for _, number in self.fetch(name, count).pieces())
+        return Result(f"MOVE {passed}")
+
     def close(self, name: str | None) -> None:
         if name is not None:
             self.reader(name).close()

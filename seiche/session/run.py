@@ -393,6 +393,8 @@ class Session:
                 if coming is not None:
                     self._work.wait_at_most(*coming)
                 return self._conversation.cursors.fetch(name, count)
+            case ast.MoveCursor(name, count):
+                return self._conversation.cursors.move(name, count)
             case ast.CloseCursor(name):
                 self._conversation.cursors.close(name)
                 return Result("CLOSE_CURSOR")

@@ -138,9 +138,24 @@ def _milliseconds(name: str, value: str) -> int:
     return number
 
 
+_HOURS_EAST = range(-12, 15)  # those of the zones Etc/GMT+12 to Etc/GMT-14
+
+
+def _hours_east(value: str) -> int | None:
+    """Of a zone that is given by its offset in whole hours: a number counts eastwards, `+02:00` westwards as POSIX
+    has it."""
+    number = re.fullmatch(r"\s*([+-]?\d{1,2})(?:\.0*)?\s*", value)
+    posix = re.fullmatch(r"([+-]?\d{1,2}):00(?::00)?", value)
+    found = int(number[1]) if number else -int(posix[1]) if posix else None
+    return found if found in _HOURS_EAST else None
+
+
 def _timezone(value: str) -> str:
     if value.lower() in ("utc", "z"):
         return "UTC"
+    east = _hours_east(value)
+    if east is not None:
+        return f"Etc/GMT{-east:+d}" if east else "UTC"
     by_folded = {name.lower(): name for name in zoneinfo.available_timezones()}
     if value.lower() not in by_folded:
         raise InvalidParameter(

@@ -255,6 +255,7 @@ _VERBS: dict[str, Callable[[Cursor], Statement]] = {
     "release": conversation.release,
     "declare": conversation.declare,
     "fetch": conversation.fetch,
+    "move": conversation.move,
     "close": conversation.close,
     "prepare": _prepare,
     "execute": _execute,

@@ -595,7 +595,10 @@ class Recover:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
+    """`isolation` is None where not mentioned; so for SET TRANSACTION."""
+
     read_only: bool = False
+    isolation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -628,6 +631,7 @@ class SetTransaction:
     """SET TRANSACTION and SET SESSION CHARACTERISTICS AS TRANSACTION. `read_only` is None where not mentioned."""
 
     read_only: bool | None = None
+    isolation: str | None = None
     session: bool = False
 
 
@@ -691,6 +695,14 @@ class FetchCursor:
     name: str
     count: int | None = 1
     options: Options = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MoveCursor:
+    """Passes over rows. `count` is None for ALL."""
+
+    name: str
+    count: int | None = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -940,6 +952,7 @@ Statement = (
     | DeclareCursor
     | DeclareSubscriptionCursor
     | FetchCursor
+    | MoveCursor
     | CloseCursor
     | Prepare
     | Execute

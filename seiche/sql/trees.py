@@ -126,6 +126,7 @@ def _can_be_indexed(token: Token) -> bool:
     return (
         token.token_type in _INDEXABLE
         or word == "array"
+        or (" " in word and token.token_type in Seiche.Parser.TYPE_TOKENS)  # double precision[]
         or (WORD.fullmatch(word) is not None and word not in RESERVED_WORDS and " " not in word)
     )
 

@@ -254,6 +254,7 @@ def test_a_statement_ends_in_time_while_spark_plans_it(server: HarbourServer, en
         with pytest.raises(psycopg.errors.QueryCanceled):
             connection.execute(f"SELECT count(*) FROM {joined}")
         assert time.monotonic() - started < 12
+        connection.execute("RESET statement_timeout")
         assert connection.execute("SELECT count(*) FROM generate_series(1, 3)").fetchone() == (3,)
 
 

@@ -22,6 +22,7 @@ from seiche.sql.statements import (
     DeclareSubscriptionCursor,
     Discard,
     FetchCursor,
+    MoveCursor,
     ForcedColumns,
     ObjectName,
     ReleaseSavepoint,
@@ -50,9 +51,20 @@ def declare(cursor: Cursor) -> DeclareCursor | DeclareSubscriptionCursor:
 
 def fetch(cursor: Cursor) -> FetchCursor:
     """FETCH [NEXT | FORWARD [n | ALL] | n | ALL] [FROM | IN] name [WITH (timeout = …)]"""
+    name, count = _rows_of_cursor(cursor, "FETCH")
+    return FetchCursor(name, count, cursor.options() if cursor.accept("with") else ())
+
+
+def move(cursor: Cursor) -> MoveCursor:
+    """MOVE [NEXT | FORWARD [n | ALL] | n | ALL] [FROM | IN] name"""
+    return MoveCursor(*_rows_of_cursor(cursor, "MOVE"))
+
+
+def _rows_of_cursor(cursor: Cursor, verb: str) -> tuple[str, int | None]:
+    """The name of a cursor and how many of its rows, None for all."""
     count: int | None = 1
     if cursor.word() in ("prior", "first", "last", "absolute", "relative", "backward"):
-        raise cursor.unsupported(f"FETCH {cursor.word().upper()}", hint="Rows are fetched in one direction.")
+        raise cursor.unsupported(f"{verb} {cursor.word().upper()}", hint="Rows are fetched in one direction.")
     forward = cursor.accept("next") or cursor.accept("forward")
     if (forward and cursor.word(-1) == "forward") or not forward:
         if cursor.accept("all"):
@@ -62,13 +74,13 @@ def fetch(cursor: Cursor) -> FetchCursor:
             count = cursor.integer()
             if count < 0:
                 raise FeatureNotSupported(
-                    "FETCH of a negative number of rows is not supported",
+                    f"{verb} of a negative number of rows is not supported",
                     hint="Rows are fetched in one direction.",
                     position=position,
                 )
     if not cursor.accept("from"):
         cursor.accept("in")
-    return FetchCursor(cursor.name(), count, cursor.options() if cursor.accept("with") else ())
+    return cursor.name(), count
 
 
 def close(cursor: Cursor) -> CloseCursor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot.tokenizer_core import TokenType
 
 from seiche.errors import FeatureNotSupported
@@ -44,17 +46,25 @@ def begin(cursor: Cursor) -> Begin:
         cursor.expect("transaction")
     elif not cursor.accept("transaction"):
         cursor.accept("work")
-    return Begin(_modes(cursor) or False)
+    read_only, isolation = _modes(cursor)
+    return Begin(read_only or False, isolation)
 
 
-def _modes(cursor: Cursor) -> bool | None:
-    """The modes of a transaction, all of which are read; whether it is read only, None if that was not said."""
+def _modes(cursor: Cursor) -> tuple[bool | None, str | None]:
+    """The modes of a transaction, all of which are read: whether it is read only, and its isolation, each None if that
+    was not said."""
     read_only: bool | None = None
+    isolation: str | None = None
     while cursor.peek() is not None:
         if cursor.accept("isolation", "level"):
-            if not (cursor.accept("serializable") or cursor.accept("repeatable", "read")):
+            if cursor.accept("serializable"):
+                isolation = "serializable"
+            elif cursor.accept("repeatable", "read"):
+                isolation = "repeatable read"
+            else:
                 cursor.expect("read")
-                if not cursor.accept("committed"):
+                isolation = "read committed" if cursor.accept("committed") else "read uncommitted"
+                if isolation == "read uncommitted":
                     cursor.expect("uncommitted")
         elif cursor.accept("read", "only"):
             read_only = True
@@ -65,7 +75,7 @@ def _modes(cursor: Cursor) -> bool | None:
             cursor.expect("deferrable")
         if cursor.accept_symbol(TokenType.COMMA) and cursor.peek() is None:
             raise cursor.error()
-    return read_only
+    return read_only, isolation
 
 
 def end_transaction(cursor: Cursor, statement: Commit | Rollback) -> Commit | Rollback | RollbackTo:
@@ -83,10 +93,10 @@ def end_transaction(cursor: Cursor, statement: Commit | Rollback) -> Commit | Ro
 def set_(cursor: Cursor) -> SetVariable | SetTransaction:
     if cursor.accept("session", "characteristics"):
         cursor.expect("as", "transaction")
-        return SetTransaction(_modes(cursor), session=True)
+        return SetTransaction(*_modes(cursor), session=True)
     if cursor.sees("transaction") and cursor.word(1) in ("isolation", "read", "not", "deferrable"):
         cursor.index += 1
-        return SetTransaction(_modes(cursor))
+        return SetTransaction(*_modes(cursor))
     local = cursor.accept("local")
     if not local and cursor.word(1) not in ("", "to"):
         cursor.accept("session")
@@ -114,15 +124,16 @@ def set_(cursor: Cursor) -> SetVariable | SetTransaction:
 
 
 def _offset(cursor: Cursor) -> str:
-    """`'+00:00' HOUR TO MINUTE`, which drivers send; zones with another offset have names."""
+    """`'+02:00' HOUR TO MINUTE`: the hours east of Greenwich."""
     position = cursor.position()
     offset = cursor.string()
     cursor.expect("hour", "to", "minute")
-    if offset.lstrip("+-") != "00:00":
+    hours, _, minutes = offset.strip().partition(":")
+    if not re.fullmatch(r"[+-]?\d{1,2}", hours) or minutes.strip("0"):
         raise FeatureNotSupported(
             f"a time zone of {offset} is not supported", hint="Name the zone, or write UTC.", position=position
         )
-    return "UTC"
+    return str(int(hours))
 
 
 def _variable(cursor: Cursor) -> str:

@@ -286,7 +286,7 @@ SESSION: dict[str, Statement] = {
     "RECOVER": Recover(),
     "BEGIN": Begin(),
     "BEGIN TRANSACTION READ WRITE": Begin(),
-    "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY": Begin(read_only=True),
+    "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY": Begin(True, "repeatable read"),
     "COMMIT WORK": Commit(),
     "END": Commit(),
     "ROLLBACK": Rollback(),
