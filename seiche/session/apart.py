@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Threads:
-    """As many threads as there are calls at a time. They stay, since Java has a thread and a socket for each of them."""
+    """As many threads as there are calls at a time. They stay: Java has a thread and a socket for each of them."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
@@ -51,7 +51,7 @@ class Threads:
     def _answer(self, future: Future[Any], call: Callable[[], Any]) -> None:
         try:
             answer = call()
-        except BaseException as error:  # whoever waits for the call is told
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the call is told
             future.set_exception(error)
         else:
             future.set_result(answer)

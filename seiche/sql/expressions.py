@@ -61,8 +61,8 @@ _BITS = {
     exp.BitwiseLeftShift: "<<",
     exp.BitwiseRightShift: ">>",
 }
-# The parts that an expression may have once it is bound, unless it was written with about as many. Each takes a kilobyte
-# or two until its statement has been planned.
+# The parts that an expression may have once it is bound, unless it was written with about as many. Each takes a
+# kilobyte or two until its statement has been planned.
 GROWN_MAX = 100_000
 GROWTH = 8
 _SMALLEST = ("2147483648", "9223372036854775808")
