@@ -75,6 +75,8 @@ class SubscriptionCursor:
         until = count if limit is None else min(count, self._at + limit)
         part = ([column[self._at : until] for column in columns], until - self._at)
         self._at = until
+        if until == count:
+            self._look_ahead()
         return part
 
     def coming(self) -> Future[None]:
@@ -121,10 +123,28 @@ class SubscriptionCursor:
                 self._piece, self._at = piece, 0
                 self._given += piece[1]
                 return True
-            self._begin, self._rows = None, None
-            self._reading_snapshot = False
-            self._held.close()
+            self._end_part()
         return False
+
+    def _look_ahead(self) -> None:
+        """Takes up the next piece of the part under way, or ends the part: a FETCH that waits has to know which."""
+        if self._rows is None:
+            return
+        try:
+            piece = next(self._rows, None)
+        except Exception:  # noqa: BLE001 - the next FETCH reads it again and tells; this one has its rows
+            self._rows = None
+            return
+        if piece is None:
+            self._end_part()
+        else:
+            self._piece, self._at = piece, 0
+            self._given += piece[1]
+
+    def _end_part(self) -> None:
+        self._begin, self._rows = None, None
+        self._reading_snapshot = False
+        self._held.close()
 
     def _snapshot(self) -> Callable[[], Iterator[Piece]]:
         """The rows as they are now, by key. Their files are kept from here on until all are given."""

@@ -213,6 +213,20 @@ def test_a_waiting_fetch_is_woken_by_a_commit_and_costs_spark_nothing(harbour: E
     assert answers[1:] == ["cancelled"]
 
 
+@pytest.mark.parametrize("begins", ["SINCE begin()", "FULL"])
+def test_a_fetch_after_the_last_row_waits_too(session: Session, begins: str) -> None:
+    table = f"lasts_{begins[0]}"
+    session.execute(f"CREATE TABLE {table} (id int PRIMARY KEY)")
+    session.execute(f"CREATE SUBSCRIPTION {table}_s FROM {table} WITH (retention = '1 day')")
+    session.execute(f"INSERT INTO {table} VALUES (1); FLUSH; DECLARE last SUBSCRIPTION CURSOR FOR {table}_s {begins}")
+    assert fetch(session, "FETCH 1 FROM last") == [(1, "Insert")]
+    started = time.monotonic()
+    assert rows(session, "FETCH 1 FROM last WITH (timeout = '400ms')") == []
+    assert time.monotonic() - started >= 0.4
+    session.execute(f"INSERT INTO {table} VALUES (2); FLUSH")
+    assert fetch(session, "FETCH 1 FROM last WITH (timeout = '60s')") == [(2, "Insert")]
+
+
 def test_an_epoch_too_large_for_the_driver_comes_in_the_same_order(harbour: Engine, session: Session) -> None:
     session.execute("CREATE TABLE crates (id bigint PRIMARY KEY, tons int)")
     session.execute("CREATE SUBSCRIPTION crate_log FROM crates WITH (retention = '1h')")
