@@ -72,8 +72,8 @@ def wait_or_leave(call: Callable[[], T], stop_if_told: Callable[[], None], cance
         try:
             return future.result(timeout=_POLL_SECONDS)
         except FutureTimeout:
-            if future.done():
-                raise
+            if future.done():  # it came just now, or the call itself ran into a limit of time
+                return future.result()
         try:
             stop_if_told()
         except QueryCanceled:

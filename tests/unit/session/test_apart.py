@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 
 import pytest
 
@@ -41,6 +43,20 @@ def test_an_answer_and_an_error_come_back() -> None:
     assert wait_or_leave(lambda: 7, nobody_told, none) == 7
     with pytest.raises(ZeroDivisionError):
         wait_or_leave(lambda: 1 // 0, nobody_told, none)
+
+
+def test_an_answer_that_comes_between_two_looks_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(Future[int]):
+        """Is not there when the time is up, and there right after."""
+
+        def result(self, timeout: float | None = None) -> int:
+            if not self.done():
+                self.set_result(7)
+                raise FutureTimeout
+            return super().result(timeout)
+
+    monkeypatch.setattr(apart._threads, "submit", lambda _call: Late())
+    assert wait_or_leave(lambda: 7, nobody_told, none) == 7
 
 
 def test_a_call_that_goes_on_is_left_and_its_jobs_are_cancelled_until_it_ends() -> None:
