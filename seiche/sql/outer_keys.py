@@ -52,7 +52,8 @@ def show_around(
 
     def around(node: exp.Expr) -> exp.Expr:
         if in_sets and node in keys:
-            left_out = spark_cast(exp.Anonymous(this="grouping", expressions=[stand_in(keys.index(node))]), INTEGER)
+            grouping = typed(exp.Anonymous(this="grouping", expressions=[stand_in(keys.index(node))]), INTEGER)
+            left_out = spark_cast(grouping, INTEGER)
             return case(type_of(node), [(equal(column(left_out), integer(0)), node.copy())])
         if not _shows_outer(node, own):
             return column(node) if _depends_on_rows(node) else node
