@@ -15,6 +15,7 @@ from seiche.catalog.objects import CatalogObject, ObjectKind
 from seiche.model import ROW_ID, ObjectId
 from seiche.plan.algebra import Select
 from seiche.query import open_scope
+from seiche.stream import attempts
 from seiche.stream.near_values import Beyond, Row, fulfilled, shown
 from seiche.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, NUMERIC, SMALLINT, TIMESTAMP, VARCHAR, numeric
 from tests.unit.plan.harbour import Harbour, schema_of
@@ -115,6 +116,7 @@ def test_arrow_and_spark_evaluate_alike(spark: SparkSession, values: dict[str, l
     rows = _rows(chance, values)
     row = Row(rows, lambda node: (node.name, CARGO.column(node.name).type))
     told = {"values": 0, "conditions": 0}
+    attempts.register(spark)
     with open_scope(spark) as scope:
         types = ", ".join(f"`{column.name}` {column.type.spark}" for column in CARGO.columns)
         view = scope.view(spark.createDataFrame(rows, schema=types))
