@@ -155,6 +155,7 @@ class Engine:
         if not self._closed.is_set():
             self._closed.set()
             self._take_down()
+            self.database.plans.clear()
 
     # --- building ------------------------------------------------------------------------------------
 

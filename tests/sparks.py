@@ -26,6 +26,7 @@ def shared_spark(name: str, warehouse: Path, settings: Mapping[str, str] = {}) -
         "spark.scheduler.mode": "FAIR",
         "spark.log.level": "OFF",
         "spark.driver.maxResultSize": "128m",
+        "spark.buffer.pageSize": "4m",  # each broadcast keeps a page at least, of 64 MiB by itself
         # Two other parts of the tests run beside: one thread that collects garbage takes less from them than four.
         "spark.driver.extraJavaOptions": " ".join(("-XX:+UseSerialGC", *class_archive.java_options())),
         "spark.sql.shuffle.partitions": "2",

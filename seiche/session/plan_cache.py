@@ -22,7 +22,7 @@ from seiche.catalog.catalog import Catalog
 from seiche.sql.bind import BoundQuery
 from seiche.storage.versions import RelationVersion
 
-PLANS_MAX = 32
+PLANS_MAX = 16
 
 # The rows that all frames together may be over. A row of a log, which the frame holds itself, counts as so many.
 ROWS_MAX = 4_000_000
@@ -73,6 +73,11 @@ class PlanCache:
                 for key in [key for key, (known, _) in self._frames.items() if known is frame]:
                     del self._frames[key]
             raise
+
+    def clear(self) -> None:
+        """Lets go of what the frames hold."""
+        with self._lock:
+            self._frames.clear()
 
     def __len__(self) -> int:
         with self._lock:
