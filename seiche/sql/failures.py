@@ -23,12 +23,12 @@ from seiche.errors import (
     NotNullViolation,
     NumericOutOfRange,
     SeicheError,
-    StatementTooComplex,
     StringTooLong,
 )
 from seiche.sql.attempts import is_attempt
 from seiche.sql.literals import INVALID_DIGIT, numeric_limit
 from seiche.sql.nodes import FALLIBLE, ONCE, boolean, conjunction, disjunction, is_null, let, negation, not_null, typed
+from seiche.sql.tokens import too_deep
 from seiche.types import BOOLEAN
 
 
@@ -185,18 +185,12 @@ def spark_gone(code: int | None = None) -> EngineStopped:
     )
 
 
-def _too_complex(detail: str) -> StatementTooComplex:
-    return StatementTooComplex(
-        "statement is nested too deeply", detail=detail, hint="Split it with CREATE VIEW, or flatten its expressions."
-    )
-
-
 def translate_spark_error(error: BaseException) -> SeicheError:
     """PostgreSQL's error for an exception of Spark; one that says nothing of the user's data stays ours."""
     if isinstance(error, SeicheError):
         return error
     if isinstance(error, RecursionError):
-        return _too_complex("It has more levels than can be planned.")
+        return too_deep("It has more levels than can be planned.")
     if isinstance(error, OverflowError):  # Python's calendar is shorter than Spark's
         return DataException("date or timestamp out of range", detail="It lies before year 1 or after year 9999.")
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
@@ -215,7 +209,7 @@ def translate_spark_error(error: BaseException) -> SeicheError:
         case "DIVIDE_BY_ZERO" | "REMAINDER_BY_ZERO" | "INTERVAL_DIVIDED_BY_ZERO":
             return DivisionByZero("division by zero")
         case "FAILED_TO_PARSE_TOO_COMPLEX":
-            return _too_complex("It has more parts than Spark can plan.")
+            return too_deep("It has more parts than Spark can plan.")
         case "CAST_INVALID_INPUT":
             value = _first(r"The value (?:'(.*?)'|(\S+)) of the type", message)
             type_ = _type_name(_first(r'cannot be cast to "([^"]+)"', message) or "")

@@ -40,15 +40,7 @@ from seiche.sql.statements import (
     SqlQuery,
     Statement,
 )
-from seiche.sql.tokens import (
-    Split,
-    refuse_deep_nesting,
-    source_of,
-    split,
-    statement_tokens,
-    tokenize,
-    too_deep,
-)
+from seiche.sql.tokens import Split, refuse_deep_nesting, source_of, split, statement_tokens, tokenize, too_deep
 from seiche.types import SqlType
 
 __all__ = ["Split", "parse", "parse_expression", "parse_name", "parse_query", "parse_type", "split"]
