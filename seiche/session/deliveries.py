@@ -192,7 +192,8 @@ class Deliveries:
             with around.gate(RelationId(target.id)).alone(lambda: self._check(sink)):
                 if around.catalog.by_id.get(target.id) != target:
                     raise SerializationFailure(f"{target} was altered meanwhile")
-                awaited(around.coordinator.submit(JobId(target.id), taken), lambda: self._check(sink))
+                given = around.coordinator.submit(JobId(target.id), taken)
+                awaited(given, lambda: self._check(sink), around.coordinator.flush)
         return until
 
     def _taken(self, sink: CatalogObject, target: CatalogObject, until: Epoch, part: Checkpoint) -> TakeChanges:

@@ -241,7 +241,8 @@ class _Feed:
         rows = of.table(self._made, count, created_ms=item.created_ms, now_ms=around.clock.now_ms())
         made = self._made + rows.num_rows
         part = Checkpoint(source_offsets={self._id: of.offsets(made)})
-        awaited(around.coordinator.submit(JobId(self._id), self._taken(item, rows, part)), self._check)
+        taken = around.coordinator.submit(JobId(self._id), self._taken(item, rows, part))
+        awaited(taken, self._check, around.coordinator.flush)
         self._made = made
 
     def _taken(self, item: CatalogObject, rows: pa.Table, part: Checkpoint) -> TakeChanges:

@@ -21,8 +21,12 @@ class Unwanted(Exception):
     """Nobody wants the rows any more: what they come from, or the table, is being dropped, or the engine ends."""
 
 
-def awaited(future: Future[Any], check: Callable[[], None]) -> None:
-    """Returns when the rows are durable. `check` raises `Unwanted`; rows that a barrier has taken are waited for."""
+def awaited(future: Future[Any], check: Callable[[], None], flush: Callable[[], object]) -> None:
+    """Returns when the rows are durable. `check` raises `Unwanted`; rows that a barrier has taken are waited for.
+
+    The checkpoint that makes these durable may be many barriers away, so it is asked for by `flush`.
+    """
+    flushed = False
     while True:
         try:
             future.result(_LOOK_S)
@@ -33,6 +37,9 @@ def awaited(future: Future[Any], check: Callable[[], None]) -> None:
             except Unwanted:
                 if future.cancel():
                     raise
+                if not flushed:
+                    flush()
+                    flushed = True
 
 
 def longer(seconds: float) -> float:

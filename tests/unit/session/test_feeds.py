@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seiche.errors import FeatureNotSupported, InvalidDefinition, InvalidParameter
-from seiche.model import RelationId
+from seiche.model import Epoch, RelationId
 from seiche.session.feeds import Pace
 from seiche.storage.files import DataFolder
 from tests.unit.session.port import Port, open_port
@@ -60,6 +61,25 @@ def test_a_table_goes_on_where_it_was_left_and_ends_with_its_sequence(tmp_path: 
         assert levels(port, tmp_path, "tides") == list(range(1, 1501))
         (offsets,) = port.database.store.load().offsets.values()
         assert offsets == {"0": "500", "1": "500", "2": "500"}
+
+
+def test_the_end_does_not_wait_for_a_checkpoint_that_is_far_away(tmp_path: Path) -> None:
+    with open_port(tmp_path) as port:
+        feeding(port)
+        coordinator = port.database.coordinator
+        coordinator.set_checkpoint_frequency(10_000)
+        coordinator.set_barrier_interval_ms(10)
+        port.execute(f"CREATE TABLE tides {TIDES}")
+        barriers: list[Epoch] = []
+        coordinator.add_listener(lambda report: barriers.append(report.barrier.epoch))
+        until(lambda: len(barriers) > 3)
+        before = coordinator.committed_epoch
+        stopping = threading.Thread(target=port.database.feeds.stop, daemon=True)
+        stopping.start()
+        until(lambda: not stopping.is_alive())
+        assert coordinator.committed_epoch > before, "what was taken is durable"
+        found = levels(port, tmp_path, "tides")
+        assert found == list(range(1, len(found) + 1))
 
 
 def test_a_source_waits_for_somebody_who_follows_it(tmp_path: Path) -> None:
