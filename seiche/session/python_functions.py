@@ -10,8 +10,6 @@ text alone and travel with the query, so executors need nothing of this package.
 from __future__ import annotations
 
 import json
-import os
-import sys
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -24,6 +22,7 @@ from seiche.session.names import user_function
 from seiche.sql.parse import parse
 from seiche.sql.statements import CreateFunction
 from seiche.sql.user_functions import UserFunction
+from seiche.storage.python_workers import use_this_python
 from seiche.types import Kind, SqlType
 
 _REFUSED = (Kind.INTERVAL, Kind.MAP, Kind.TIME)
@@ -154,20 +153,13 @@ def register(spark: SparkSession, function: UserFunction) -> None:
         if type_.kind in _REFUSED:
             raise FeatureNotSupported(f"type {type_} is not supported in Python functions")
     namespace = _loaded(function)
-    _use_this_python(spark)
+    use_this_python(spark.sparkContext)
     for raises in (True, False):
         called = namespace["_seiche_strict" if raises else "_seiche_tolerant"]
         made = udf(called, returnType=_result(function.returns), useArrow=True)
         if function.volatile:
             made = made.asNondeterministic()
         spark.udf.register(function.spark_name(raises=raises), made)
-
-
-def _use_this_python(spark: SparkSession) -> None:
-    """On one machine the workers run the Python that runs the engine, unless the user named another."""
-    context = spark.sparkContext
-    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
 
 
 def _result(type_: SqlType) -> Any:

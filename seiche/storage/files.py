@@ -51,6 +51,14 @@ class DataFolder:
         """The address of a file as Spark wants it."""
         return f"{self.uri}/{path}"
 
+    @property
+    def filesystem(self) -> pafs.FileSystem:
+        """What Arrow reads files by, at their `absolute` paths; it can be sent elsewhere."""
+        return self._fs
+
+    def absolute(self, path: str) -> str:
+        return f"{self._base}/{path}"
+
     def relative(self, location: str) -> str:
         """The inverse of `location`, for addresses that Spark or Iceberg gave back."""
         bare = location.removeprefix("file://").removeprefix("file:")
@@ -59,7 +67,7 @@ class DataFolder:
     def write_table(self, path: str, table: pa.Table) -> int:
         """Writes one Parquet file that is either complete and on disk when this returns, or not there."""
         with _surroundings(f'file "{path}" cannot be written', StorageUnavailable):
-            target = f"{self._base}/{path}"
+            target = self.absolute(path)
             parent = target.rpartition("/")[0]
             if self._local and not os.path.isdir(parent):
                 os.makedirs(parent, exist_ok=True)
@@ -76,12 +84,12 @@ class DataFolder:
 
     def read_table(self, path: str) -> pa.Table:
         with _surroundings(f'file "{path}" cannot be read', StorageUnavailable):
-            return pq.read_table(f"{self._base}/{path}", filesystem=self._fs, partitioning=None)
+            return pq.read_table(self.absolute(path), filesystem=self._fs, partitioning=None)
 
     def read_columns(self, path: str, names: Sequence[str]) -> pa.Table:
         """Those of the columns that a Parquet file has."""
         fact = f'file "{path}" cannot be read'
-        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(f"{self._base}/{path}") as source:
+        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(self.absolute(path)) as source:
             file = pq.ParquetFile(source)
             held = set(file.schema_arrow.names)
             return file.read(columns=[name for name in names if name in held])
@@ -89,19 +97,19 @@ class DataFolder:
     def footer(self, path: str) -> tuple[int, int]:
         """Rows and bytes of a Parquet file."""
         with _surroundings(f'file "{path}" cannot be read', StorageUnavailable):
-            info = self._fs.get_file_info(f"{self._base}/{path}")
+            info = self._fs.get_file_info(self.absolute(path))
         return self.metadata(path).num_rows, int(info.size)
 
     def metadata(self, path: str) -> pq.FileMetaData:
         """What a Parquet file says about itself at its end."""
         fact = f'file "{path}" cannot be read'
-        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(f"{self._base}/{path}") as source:
+        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(self.absolute(path)) as source:
             return pq.ParquetFile(source).metadata
 
     def read_group(self, path: str, metadata: pq.FileMetaData, group: int, names: Sequence[str]) -> pa.Table:
         """Columns of one row group of a Parquet file whose metadata is known."""
         fact = f'file "{path}" cannot be read'
-        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(f"{self._base}/{path}") as source:
+        with _surroundings(fact, StorageUnavailable), self._fs.open_input_file(self.absolute(path)) as source:
             return pq.ParquetFile(source, metadata=metadata).read_row_group(group, columns=list(names))
 
     def column_bounds(self, path: str, column: str) -> tuple[Any, Any] | None:
@@ -143,7 +151,7 @@ class DataFolder:
     def delete(self, path: str) -> None:
         """Deletes a file; one that is gone already is fine."""
         try:
-            self._fs.delete_file(f"{self._base}/{path}")
+            self._fs.delete_file(self.absolute(path))
         except FileNotFoundError:
             return
         except OSError as error:

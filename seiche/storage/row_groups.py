@@ -4,14 +4,15 @@ A base is sorted by its key in each file, and its row groups are small. Values t
 and the oldest ones, are then in a row group or two of each file, and to read these costs a part of what it costs to ask
 Spark. Which they are the files' own statistics say. What was read is remembered: the next lookup is often next to it.
 
-Values that are spread over a large base are in most of its row groups. Those Spark reads.
+Values that are spread over a large base are in more row groups than the driver should read. Executors look through
+these (`far_groups`), or through all of the base where its statistics leave little out.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ import pyarrow.parquet as pq
 from seiche.model import NEIGHBOURS, VNODE, Column, DataFile, RelationSchema, Spread
 from seiche.storage.changes import vnode_column
 from seiche.storage.evolution import constant
+from seiche.storage.far_groups import FarGroups
 from seiche.storage.files import DataFolder
 from seiche.storage.segments import SegmentCache
 from seiche.storage.versions import RelationVersion
@@ -35,6 +37,9 @@ ROW_GROUP_BYTES = 2 * 1024 * 1024
 
 # Footers that are remembered.
 FOOTERS_MAX = 1_000
+
+# Executors are told which row groups to read where these are at most this part of all.
+FAR_SHARE = 1.0
 
 # Types whose values Parquet's statistics order as Python does.
 _ORDERED = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR)
@@ -53,6 +58,19 @@ class _Footer:
 
 
 @dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Row groups of a file that may hold wanted values, each with the bytes that would be read of it."""
+
+    file: DataFile
+    footer: _Footer
+    groups: Mapping[int, int]
+
+    @property
+    def size(self) -> int:
+        return sum(self.groups.values())
+
+
+@dataclass(frozen=True, slots=True)
 class _Placed:
     """Wanted values of a column of the key, in order, and the vnodes from `low` to `high` that each may be in."""
 
@@ -66,39 +84,64 @@ class _Placed:
 
 
 class RowGroups:
-    """Safe to use from several threads. `bytes_max` are what a lookup may read, as they are before compression."""
+    """Safe to use from several threads. `bytes_max` are what a lookup may read, as they are before compression; with 0
+    files are left alone, and executors do not look through row groups either."""
 
-    def __init__(self, folder: DataFolder, cache: SegmentCache, bytes_max: int) -> None:
+    def __init__(
+        self, folder: DataFolder, cache: SegmentCache, bytes_max: int, far_groups: FarGroups | None = None
+    ) -> None:
         self._folder = folder
         self._cache = cache
         self._bytes_max = bytes_max
+        self._far_groups = far_groups
         self._lock = threading.Lock()
         self._footers: OrderedDict[str, _Footer] = OrderedDict()
 
     def around(self, version: RelationVersion, names: Sequence[str], wanted: Mapping[str, pa.Array]) -> pa.Table | None:
         """Some columns of those rows of the base among which all are that have a wanted value in each wanted column.
 
-        None where more would have to be read than the driver should, or where nothing tells which row groups.
+        None where nothing tells which row groups these are, or where it is for Spark's own reader to find them.
         """
         schema = version.schema
         asked = {name: values for name, values in wanted.items() if schema.column(name).type.kind in _ORDERED}
-        if not asked or any(values.null_count for values in wanted.values()):
+        if not self._bytes_max or not asked or any(values.null_count for values in wanted.values()):
             return None
         ordered = {name: np.sort(_comparable(values)) for name, values in asked.items()}
         key = _placed(schema, wanted)
         columns = [vnode_column() if name == VNODE else schema.column(name) for name in names]
-        chosen, size = [], 0
+        chosen: list[_Chosen] = []
         for file in version.base.files:
             footer = self._footer(file)
             here = ordered if key is None else {**ordered, key.name: key.inside(file)}
             groups = _chosen(footer, schema, here)
-            size += sum(footer.bytes[group].get(column.file_name, 0) for group in groups for column in columns)
-            if size > self._bytes_max:
-                return None
-            chosen.append((file, footer, groups))
-        found = [self._read(file, footer, group, columns) for file, footer, groups in chosen for group in groups]
-        shape = pa.schema([pa.field(column.name, column.type.arrow) for column in columns])
-        return pa.concat_tables(found) if found else shape.empty_table()
+            chosen.append(_Chosen(file, footer, {group: _size(footer, group, columns) for group in groups}))
+        if sum(each.size for each in chosen) > self._bytes_max:
+            return self._far(chosen, columns, {schema.column(name): values for name, values in asked.items()})
+        found = [self._read(each.file, each.footer, group, columns) for each in chosen for group in each.groups]
+        return pa.concat_tables(found) if found else _shape(columns).empty_table()
+
+    def _far(
+        self, chosen: Sequence[_Chosen], columns: Sequence[Column], wanted: Mapping[Column, pa.Array]
+    ) -> pa.Table | None:
+        """The same read by executors, which leave out all other rows; None where they cannot, or should not."""
+        if self._far_groups is None or not _leaves_out(chosen) or not all(_has(each.footer, wanted) for each in chosen):
+            return None
+        asked = [(each.file.path, each.groups) for each in chosen]
+        names = list(dict.fromkeys(column.file_name for column in columns))
+        values = {column.file_name: array.cast(column.type.arrow) for column, array in wanted.items()}
+        found = self._far_groups.rows(asked, names, values)
+        if found is None:
+            return None
+        tables = []
+        for rows in found.values():
+            held = set(rows.column_names)
+            arrays = [
+                rows[column.file_name] if column.file_name in held else constant(column, rows.num_rows)
+                for column in columns
+            ]
+            typed = [array.cast(column.type.arrow) for array, column in zip(arrays, columns, strict=True)]
+            tables.append(pa.table(typed, schema=_shape(columns)))
+        return pa.concat_tables(tables) if tables else _shape(columns).empty_table()
 
     def _footer(self, file: DataFile) -> _Footer:
         with self._lock:
@@ -165,6 +208,24 @@ def _placed_by(schema: RelationSchema, name: str, others: Mapping[str, pa.Scalar
         low = first_neighbour(low)
         high = low + np.int16(NEIGHBOURS - 1)
     return _Placed(name, _comparable(ordered), low, high)
+
+
+def _size(footer: _Footer, group: int, columns: Sequence[Column]) -> int:
+    return sum(footer.bytes[group].get(column.file_name, 0) for column in columns)
+
+
+def _shape(columns: Sequence[Column]) -> pa.Schema:
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in columns])
+
+
+def _leaves_out(chosen: Sequence[_Chosen]) -> bool:
+    """Whether enough of a base is left out for executors to be told what to read."""
+    return sum(len(each.groups) for each in chosen) <= FAR_SHARE * sum(len(each.footer.bytes) for each in chosen)
+
+
+def _has(footer: _Footer, columns: Iterable[Column]) -> bool:
+    """Whether a file has all these columns."""
+    return not footer.bytes or all(column.file_name in footer.bytes[0] for column in columns)
 
 
 def _place(file: DataFile, group: int, column: Column) -> str:

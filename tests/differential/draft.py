@@ -28,7 +28,7 @@ def script(rng: random.Random) -> Script:
         "inline_rows_max": rng.choice([50_000, 50_000, 3, 0]),
         "technique_margin": rng.choice([0.8, 0.8, 1e9]),  # the last: never by the usual one
         "nearby_rows_max": rng.choice([200_000, 200_000, 0]),
-        "nearby_bytes_max": rng.choice([1 << 25, 1 << 25, 0]),
+        "nearby_bytes_max": rng.choice([1 << 25, 1 << 25, 0, 1]),
         "checkpoint_frequency": rng.choice([1, 1, 3]),
         "barrier_interval_ms": 50,
     }

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import seiche
 from seiche.model import RelationId
 from seiche.storage import relation
-from seiche.storage.row_groups import RowGroups
+from seiche.storage.far_groups import FarGroups
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
+
+Open = Callable[..., seiche.Engine]
 
 VIEWS = {
     "by_tons": """SELECT s.tons, count(*) AS n, sum(a.cargo) AS cargo, max(b.quay) AS quay
@@ -39,12 +44,12 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("by_spark", [False, True], ids=["by the driver", "by Spark"])
+@pytest.mark.long
+@pytest.mark.parametrize("bytes_max", [1 << 25, 1, 0], ids=["by the driver", "by executors", "by Spark's reader"])
 def test_few_changes_of_joins_find_their_partners_in_large_bases(
-    db: seiche.Engine, monkeypatch: pytest.MonkeyPatch, by_spark: bool
+    open_database: Open, monkeypatch: pytest.MonkeyPatch, bytes_max: int
 ) -> None:
-    if by_spark:
-        monkeypatch.setattr(RowGroups, "around", lambda *_: None)
+    db = open_database(nearby_bytes_max=bytes_max)
     monkeypatch.setattr(relation, "NEAR_BASE_BYTES_MAX", 0)  # no base is small
     db.execute(
         "CREATE TABLE ships (id int PRIMARY KEY, name varchar, tons bigint);"
@@ -63,3 +68,35 @@ def test_few_changes_of_joins_find_their_partners_in_large_bases(
         if number in (0, 4):
             for name in ("ships", "arrivals", "berths", "idle", "visits"):
                 db.database.maintenance.fold_now(RelationId(db.database.catalog.find((name,)).id))
+
+
+def test_executors_look_through_the_row_groups_of_keys_from_all_over_a_base(
+    open_database: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relation, "NEAR_BASE_BYTES_MAX", 0)
+    monkeypatch.setattr(relation, "DRIVER_FILES_BYTES_MAX", 0)
+    found: list[Any] = []
+    rows = FarGroups.rows
+
+    def seen(*arguments: Any) -> Any:
+        found.append(rows(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(FarGroups, "rows", seen)
+    db = open_database(nearby_bytes_max=1)
+    db.execute(
+        "CREATE TABLE ships (id bigint PRIMARY KEY, name varchar, built date);"
+        "INSERT INTO ships SELECT n, 'ship ' || n, date '2000-01-01' + n FROM generate_series(1, 3000) AS g(n);"
+        "CREATE TABLE arrivals (id int PRIMARY KEY, ship bigint)"
+    )
+    db.database.maintenance.fold_now(RelationId(db.database.catalog.find(("ships",)).id))
+    query = "SELECT a.id, s.name, s.built FROM arrivals a JOIN ships s ON s.id = a.ship"
+    db.execute(f"CREATE MATERIALIZED VIEW visits AS {query}")
+    db.execute("INSERT INTO arrivals SELECT n, n * 37 FROM generate_series(1, 100) AS g(n)")
+    db.execute("UPDATE ships SET name = 'renamed' WHERE id % 111 = 0; DELETE FROM arrivals WHERE id % 2 = 0")
+    held, asked = (sorted(map(str, db.sql(text))) for text in ("SELECT * FROM visits", query))
+    assert held == asked
+    assert len(held) == 41
+    assert found
+    assert all(each is not None for each in found), "executors could read"
+    assert sum(table.num_rows for each in found for table in each.values()) < 1_000, "and sent few rows"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark import SparkContext, cloudpickle
 
 from seiche.model import VNODE, VNODES, Base, Column, DataFile, Epoch, RelationId, RelationSchema, Spread
+from seiche.storage.far_groups import FarGroups
 from seiche.storage.files import DataFolder
+from seiche.storage.group_task import wanted_rows
 from seiche.storage.row_groups import RowGroups
 from seiche.storage.segments import SegmentCache
 from seiche.storage.versions import RelationVersion
@@ -28,6 +35,30 @@ CALL = RelationSchema(
     (Column("number", BIGINT), Column("day", DATE), Column("ship", VARCHAR), Column("berth", INTEGER)), key=("number",)
 )
 FIRST = date(2026, 1, 1)
+
+
+class Executors:
+    """Stands for Spark's: runs tasks here, each sent as it would be."""
+
+    defaultParallelism = 3  # noqa: N815 - Spark's name
+    master = "spark://elsewhere"
+
+    def __init__(self, fault: str | None = None) -> None:
+        self.tasks: list[Any] = []
+        self._fault = fault
+
+    def parallelize(self, tasks: list[Any], slices: int) -> Executors:
+        assert slices == len(tasks)
+        self.tasks = pickle.loads(pickle.dumps(tasks))
+        return self
+
+    def map(self, function: Any) -> Executors:
+        sent = pickle.loads(cloudpickle.dumps(function))
+        self.answers = [self._fault or sent(task) for task in self.tasks]
+        return self
+
+    def collect(self) -> list[Any]:
+        return self.answers
 
 
 class Log:
@@ -42,9 +73,11 @@ class Log:
         group: int = 5,
         bytes_max: int = 1 << 20,
         sliced: bool = False,
+        executors: Executors | None = None,
     ) -> None:
         self.data = DataFolder(str(folder))
-        self.reader = RowGroups(self.data, SegmentCache(1 << 20), bytes_max)
+        far = FarGroups(cast(SparkContext, executors), self.data) if executors is not None else None
+        self.reader = RowGroups(self.data, SegmentCache(1 << 20), bytes_max, far)
         self.rows = pa.table(
             {
                 "number": pa.array(sorted(numbers), pa.int64()),
@@ -186,6 +219,7 @@ def test_without_a_column_whose_bounds_tell_something_spark_is_asked(tmp_path: P
     st.sampled_from([1, 2, 4]),
     st.integers(1, 9),
     st.booleans(),
+    st.booleans(),
 )
 def test_all_wanted_rows_are_there(
     tmp_path_factory: pytest.TempPathFactory,
@@ -196,9 +230,90 @@ def test_all_wanted_rows_are_there(
     files: int,
     group: int,
     sliced: bool,
+    far: bool,
 ) -> None:
-    log = Log(tmp_path_factory.mktemp("log"), numbers, files=files, group=group, sliced=sliced)
+    """Whether the driver reads them or executors do."""
+    log = Log(
+        tmp_path_factory.mktemp("log"),
+        numbers,
+        files=files,
+        group=group,
+        sliced=sliced,
+        bytes_max=1 if far else 1 << 20,
+        executors=Executors(),
+    )
     for asked in ({"number": wanted}, {"day": days}, {"ship": ships}, {"number": wanted, "ship": ships, "day": days}):
         found = log.around(log.rows.column_names, **asked)  # type: ignore[arg-type]
         assert found is not None
         assert of(found, **asked) == of(log.rows, **asked)  # type: ignore[arg-type]
+
+
+def test_executors_bring_the_wanted_rows_and_no_others(tmp_path: Path) -> None:
+    executors = Executors()
+    log = Log(tmp_path, list(range(200)), files=4, bytes_max=1, sliced=True, executors=executors)
+    found = log.around(["number", "ship"], number=[3, 50, 199, 1_000])
+    assert found is not None
+    assert of(found) == of(log.rows.select(["number", "ship"]), number=[3, 50, 199])
+    (task,) = executors.tasks
+    assert sum(len(groups) for _, _, groups in task[3]) <= 4, "row groups that cannot hold them are left out"
+
+
+def test_row_groups_are_shared_out_among_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seiche.storage.far_groups.BYTES_PER_TASK", 100)
+    executors = Executors()
+    log = Log(tmp_path, list(range(300)), files=2, bytes_max=1, executors=executors)
+    wanted = list(range(0, 300, 2))
+    found = log.around(["number"], number=wanted)
+    assert found is not None
+    assert of(found) == [{"number": number} for number in wanted]
+    shares = [sum(len(groups) for _, _, groups in task[3]) for task in executors.tasks]
+    assert len(shares) == 3
+    assert sum(shares) == 60, "every row group once"
+    assert max(shares) - min(shares) <= 2
+
+
+def test_executors_fill_in_a_column_that_files_lack(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(20)), bytes_max=1, executors=Executors())
+    crew = Column("crew", INTEGER, missing="12")
+    log.version = replace(log.version, schema=replace(CALL, columns=(*CALL.columns, crew)))
+    found = log.around(["crew", "number"], number=[7])
+    assert found is not None
+    assert found.to_pylist() == [{"crew": 12, "number": 7}]
+    by_crew = log.reader.around(log.version, ["number"], {"crew": pa.array([12], pa.int32())})
+    assert by_crew is None, "what is not in the files they cannot look for"
+
+
+def test_where_executors_cannot_read_spark_is_asked_from_then_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    executors = Executors(fault="ModuleNotFoundError: No module named 'pyarrow'")
+    log = Log(tmp_path, list(range(20)), bytes_max=1, executors=executors)
+    with caplog.at_level(logging.WARNING):
+        assert log.around(["number"], number=[7]) is None
+    assert "No module named 'pyarrow'" in caplog.text
+    executors.tasks = []
+    assert log.around(["number"], number=[7]) is None
+    assert executors.tasks == [], "it is not tried again"
+
+
+def test_a_task_says_why_it_could_not_read(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(20)))
+    files, wanted = pickle.dumps(log.data.filesystem), pickle.dumps({"number": pa.array([7], pa.int64())})
+    answer = wanted_rows((files, wanted, ["number"], [(0, str(tmp_path / "gone.parquet"), [0])]))
+    assert isinstance(answer, str)
+    assert "gone.parquet" in answer
+
+
+def test_a_task_needs_nothing_of_seiche(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(20)), files=1)
+    files, wanted = pickle.dumps(log.data.filesystem), pickle.dumps({"number": pa.array([7], pa.int64())})
+    task = (files, wanted, ["number", "berth"], [(0, log.data.absolute(log.version.base.files[0].path), [0, 1])])
+    code = (
+        "import pickle, sys; sys.modules['seiche'] = None;"
+        "function, task = pickle.load(sys.stdin.buffer); sys.stdout.buffer.write(pickle.dumps(function(task)))"
+    )
+    sent = cloudpickle.dumps((wanted_rows, task))
+    ended = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
+    ((number, stream),) = pickle.loads(ended.stdout)
+    assert number == 0
+    assert pa.ipc.open_stream(stream).read_all().to_pylist() == [{"number": 7, "berth": 1}]
