@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 # A task is worth its start with this many bytes to read, as they are before compression.
 BYTES_PER_TASK = 4 * 1024 * 1024
 
+# A task finds at most so many bytes of rows: more are not for the driver.
+FOUND_BYTES_MAX = 64 * 1024 * 1024
+
 # A file's path, and by the number of a row group what has to be read of it.
 FileGroups = tuple[str, Mapping[int, int]]
 
@@ -46,12 +49,13 @@ class FarGroups:
         self, asked: Sequence[FileGroups], names: Sequence[str], wanted: Mapping[str, pa.Array]
     ) -> dict[int, pa.Table] | None:
         """By the number of a file: those of the columns that it has, in the rows with a wanted value in each wanted
-        column, all under the names in the file. None where executors cannot read."""
+        column, all under the names in the file. None where executors cannot read, or have found too much."""
         if not self._usable:
             return None
         filesystem, values = pickle.dumps(self._folder.filesystem), pickle.dumps(dict(wanted))
         absolute = [(self._folder.absolute(path), groups) for path, groups in asked]
-        tasks: list[Task] = [(filesystem, values, list(names), part) for part in _parts(absolute, self._tasks(asked))]
+        parts = _parts(absolute, self._tasks(asked))
+        tasks: list[Task] = [(filesystem, values, list(names), FOUND_BYTES_MAX, part) for part in parts]
         if not tasks:
             return {}
         try:
@@ -65,6 +69,8 @@ class FarGroups:
             if isinstance(answer, str):
                 log.warning("executors cannot read files by Arrow, Spark reads them instead: %s", answer)
                 self._usable = False
+                return None
+            if answer is None:
                 return None
             for number, stream in answer:
                 found.setdefault(number, []).append(pa.ipc.open_stream(stream).read_all())

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 # A file's number among those that are asked, its path and its row groups.
 Piece = tuple[int, str, Sequence[int]]
 
-# Arrow's file system and the wanted values by column, both pickled; the names of the columns to bring; and pieces.
-Task = tuple[bytes, bytes, Sequence[str], Sequence[Piece]]
+# Arrow's file system and the wanted values by column, both pickled; the names of the columns to bring; how many bytes
+# of rows may be found; and pieces.
+Task = tuple[bytes, bytes, Sequence[str], int, Sequence[Piece]]
 
-# The rows found in each file that has some, as an Arrow stream; or why the task could not tell.
-Answer = list[tuple[int, bytes]] | str
+# The rows found in each file that has some, as an Arrow stream; None for too many; or why the task could not tell.
+Answer = list[tuple[int, bytes]] | None | str
 
 
 def wanted_rows(task: Task) -> Answer:
@@ -27,10 +28,11 @@ def wanted_rows(task: Task) -> Answer:
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
-        files, values, names, pieces = task
+        files, values, names, bytes_max, pieces = task
         filesystem, wanted = pickle.loads(files), pickle.loads(values)
         others = [name for name in names if name not in wanted]
         answer = []
+        size = 0
         for number, path, groups in pieces:
             found = []
             with filesystem.open_input_file(path) as source:
@@ -50,6 +52,9 @@ def wanted_rows(task: Task) -> Answer:
                         for name in further:
                             rows = rows.append_column(more.schema.field(name), more[name])
                     found.append(rows.filter(kept))
+                    size += found[-1].nbytes
+                    if size > bytes_max:
+                        return None
             if found:
                 sink = pa.BufferOutputStream()
                 table = pa.concat_tables(found)

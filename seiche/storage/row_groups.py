@@ -5,7 +5,7 @@ and the oldest ones, are then in a row group or two of each file, and to read th
 Spark. Which they are the files' own statistics say. What was read is remembered: the next lookup is often next to it.
 
 Values that are spread over a large base are in more row groups than the driver should read. Executors look through
-these (`far_groups`), or through all of the base where its statistics leave little out.
+these (`far_groups`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,6 @@ ROW_GROUP_BYTES = 2 * 1024 * 1024
 
 # Footers that are remembered.
 FOOTERS_MAX = 1_000
-
-# Executors are told which row groups to read where these are at most this part of all.
-FAR_SHARE = 1.0
 
 # Types whose values Parquet's statistics order as Python does.
 _ORDERED = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR)
@@ -123,8 +120,8 @@ class RowGroups:
     def _far(
         self, chosen: Sequence[_Chosen], columns: Sequence[Column], wanted: Mapping[Column, pa.Array]
     ) -> pa.Table | None:
-        """The same read by executors, which leave out all other rows; None where they cannot, or should not."""
-        if self._far_groups is None or not _leaves_out(chosen) or not all(_has(each.footer, wanted) for each in chosen):
+        """The same read by executors, which leave out all other rows; None where they cannot."""
+        if self._far_groups is None or not all(_has(each.footer, wanted) for each in chosen):
             return None
         asked = [(each.file.path, each.groups) for each in chosen]
         names = list(dict.fromkeys(column.file_name for column in columns))
@@ -216,11 +213,6 @@ def _size(footer: _Footer, group: int, columns: Sequence[Column]) -> int:
 
 def _shape(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([pa.field(column.name, column.type.arrow) for column in columns])
-
-
-def _leaves_out(chosen: Sequence[_Chosen]) -> bool:
-    """Whether enough of a base is left out for executors to be told what to read."""
-    return sum(len(each.groups) for each in chosen) <= FAR_SHARE * sum(len(each.footer.bytes) for each in chosen)
 
 
 def _has(footer: _Footer, columns: Iterable[Column]) -> bool:

@@ -255,7 +255,7 @@ def test_executors_bring_the_wanted_rows_and_no_others(tmp_path: Path) -> None:
     assert found is not None
     assert of(found) == of(log.rows.select(["number", "ship"]), number=[3, 50, 199])
     (task,) = executors.tasks
-    assert sum(len(groups) for _, _, groups in task[3]) <= 4, "row groups that cannot hold them are left out"
+    assert sum(len(groups) for _, _, groups in task[4]) <= 4, "row groups that cannot hold them are left out"
 
 
 def test_row_groups_are_shared_out_among_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def test_row_groups_are_shared_out_among_tasks(tmp_path: Path, monkeypatch: pyte
     found = log.around(["number"], number=wanted)
     assert found is not None
     assert of(found) == [{"number": number} for number in wanted]
-    shares = [sum(len(groups) for _, _, groups in task[3]) for task in executors.tasks]
+    shares = [sum(len(groups) for _, _, groups in task[4]) for task in executors.tasks]
     assert len(shares) == 3
     assert sum(shares) == 60, "every row group once"
     assert max(shares) - min(shares) <= 2
@@ -296,10 +296,17 @@ def test_where_executors_cannot_read_spark_is_asked_from_then_on(
     assert executors.tasks == [], "it is not tried again"
 
 
+def test_more_rows_than_the_driver_should_have_are_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seiche.storage.far_groups.FOUND_BYTES_MAX", 100)
+    log = Log(tmp_path, list(range(100)), bytes_max=1, executors=Executors())
+    assert log.around(["number"], number=list(range(100))) is None
+    assert log.around(["number"], number=[7]) is not None, "executors are asked again"
+
+
 def test_a_task_says_why_it_could_not_read(tmp_path: Path) -> None:
     log = Log(tmp_path, list(range(20)))
     files, wanted = pickle.dumps(log.data.filesystem), pickle.dumps({"number": pa.array([7], pa.int64())})
-    answer = wanted_rows((files, wanted, ["number"], [(0, str(tmp_path / "gone.parquet"), [0])]))
+    answer = wanted_rows((files, wanted, ["number"], 1_000, [(0, str(tmp_path / "gone.parquet"), [0])]))
     assert isinstance(answer, str)
     assert "gone.parquet" in answer
 
@@ -307,7 +314,7 @@ def test_a_task_says_why_it_could_not_read(tmp_path: Path) -> None:
 def test_a_task_needs_nothing_of_seiche(tmp_path: Path) -> None:
     log = Log(tmp_path, list(range(20)), files=1)
     files, wanted = pickle.dumps(log.data.filesystem), pickle.dumps({"number": pa.array([7], pa.int64())})
-    task = (files, wanted, ["number", "berth"], [(0, log.data.absolute(log.version.base.files[0].path), [0, 1])])
+    task = (files, wanted, ["number", "berth"], 1_000, [(0, log.data.absolute(log.version.base.files[0].path), [0, 1])])
     code = (
         "import pickle, sys; sys.modules['seiche'] = None;"
         "function, task = pickle.load(sys.stdin.buffer); sys.stdout.buffer.write(pickle.dumps(function(task)))"
