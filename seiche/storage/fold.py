@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import functions as F
 
-from seiche.model import VNODE, VNODES, Base, DataFile, Segment
+from seiche.model import VNODE, VNODES, Base, DataFile
 from seiche.storage.base import IcebergBases
 from seiche.storage.evolution import named_as_in_files
 from seiche.storage.files import DataFolder, is_part, new_base_folder
@@ -105,15 +105,16 @@ def _without_dictionaries(version: RelationVersion, folder: DataFolder) -> dict[
     """Tells Parquet's writer not to begin dictionaries for columns where it has given one up before.
 
     It begins one in every row group, and gives it up when a page is full. A small row group has one page, so that all
-    values would be put into dictionaries for nothing. What the writer did the largest file that executors wrote tells.
+    values would be put into dictionaries for nothing. What the writer did the largest file of the base tells, or else
+    the first files of the log: later ones have no dictionaries at all.
     """
-    written: list[DataFile | Segment] = [
-        *version.base.files,
-        *(each for each in version.segments if is_part(each.path)),
-    ]
-    if not written:
+    largest = max(version.base.files, key=lambda each: each.rows, default=None)
+    written = largest or next((each for each in version.segments if is_part(each.path)), None)
+    if written is None:
         return {}
-    metadata = folder.metadata(max(written, key=lambda each: each.rows).path)
+    metadata = folder.metadata(written.path)
     first = metadata.row_group(0)
     columns = [first.column(number) for number in range(first.num_columns)]
+    if largest is None and not any(each.has_dictionary_page for each in columns):
+        return {}  # nobody has tried
     return {f"parquet.enable.dictionary#{each.path_in_schema}": "false" for each in columns if PLAIN in each.encodings}

@@ -127,14 +127,27 @@ def test_many_rows_of_a_frame_are_computed_once(open_database: Open) -> None:
 def test_a_fold_begins_no_dictionary_for_values_that_hardly_repeat(open_database: Open) -> None:
     db = open_database(inline_rows_max=1000, fold_min_rows=10_000_000)
     db.execute("CREATE TABLE calls (ship varchar, note varchar) APPEND ONLY")
-    db.insert("calls", db.spark.range(100_000).selectExpr("concat('ship ', id % 5) AS ship", "md5(string(id)) AS note"))
     relation = RelationId(db.database.catalog.find(("calls",)).id)
-    assert db.database.maintenance.fold_now(relation)
-    (file,) = db.database.runtime.versions.committed(relation).base.files
-    group = pq.ParquetFile(f"{db.config.data_dir}/{file.path}").metadata.row_group(0)
-    columns = {each.path_in_schema: each for each in (group.column(number) for number in range(group.num_columns))}
-    assert columns["ship"].has_dictionary_page
-    assert not columns["note"].has_dictionary_page
-    assert db.sql("SELECT count(*), count(DISTINCT note), count(DISTINCT ship) FROM calls").rows == [
-        (100_000, 100_000, 5)
-    ]
+
+    def insert(first: int) -> None:
+        made = ("concat('ship ', id % 5) AS ship", "md5(string(id)) AS note")
+        db.insert("calls", db.spark.range(first, first + 100_000).selectExpr(*made))
+
+    def with_dictionary(path: str) -> set[str]:
+        group = pq.ParquetFile(f"{db.config.data_dir}/{path}").metadata.row_group(0)
+        columns = (group.column(number) for number in range(group.num_columns))
+        return {each.path_in_schema for each in columns if each.has_dictionary_page} & {"ship", "note"}
+
+    insert(0)
+    insert(100_000)
+    first, *_, last = db.database.runtime.versions.committed(relation).segments
+    assert "ship" in with_dictionary(first.path), "the first files of a log tell a fold"
+    assert with_dictionary(last.path) == set(), "those after them go without"
+    for rows in (200_000, 300_000):
+        assert db.database.maintenance.fold_now(relation)
+        files = db.database.runtime.versions.committed(relation).base.files
+        assert [with_dictionary(file.path) for file in files] == [{"ship"}] * len(files)
+        assert db.sql("SELECT count(*), count(DISTINCT note), count(DISTINCT ship) FROM calls").rows == [
+            (rows, rows, 5)
+        ]
+        insert(rows)
