@@ -58,19 +58,22 @@ from seiche.sql.nodes import conjuncts, factored
 from seiche.sql.ties import has_ties
 
 
-def lower(query: BoundQuery, schemas: Schemas) -> Plan:
-    """The plan of a bound query; its visible fields are named and ordered as the query's columns."""
+def lower(query: BoundQuery, schemas: Schemas, *, strict: bool = False) -> Plan:
+    """The plan of a bound query; its visible fields are named and ordered as the query's columns.
+
+    A `strict` one fails where a subquery in place of a value has several rows; any other has NULL there.
+    """
     columns = tuple(Field(column.alias, column.type) for column in query.columns)
-    plan = place(_Planner(schemas).part(query.ast, columns))
+    plan = place(_Planner(schemas, strict).part(query.ast, columns))
     if isinstance(plan, Scan):
         plan = make_select([plan], [], [Item(f, input_column(0, f.name)) for f in plan.fields if not f.hidden])
     return plan
 
 
 class _Planner:
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: Schemas, strict: bool) -> None:
         domains = Domains({})
-        self._lowering = Lowering(self._block, self.part, self._query, domains)
+        self._lowering = Lowering(self._block, self.part, self._query, domains, strict)
         self._sources = Sources(schemas, self.part, self._with_values, self._spread, domains)
 
     def part(self, ast: exp.Expr, columns: Sequence[Field] | None = None) -> Plan:

@@ -23,19 +23,21 @@ from seiche.plan.joins import Probe, Tied, across, common_type, never_null, oute
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, type_of
 from seiche.plan.windows import windows_in
-from seiche.sql.nodes import conjuncts
+from seiche.sql.failures import SEVERAL_ROWS
+from seiche.sql.nodes import conjuncts, raising
 from seiche.types import BIGINT, BOOLEAN, SqlType
 
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
     """How to lower what a subquery holds: its FROM clause with conditions on it, a whole query, and one that reads
-    `domains` and can therefore not be recomputed."""
+    `domains` and can therefore not be recomputed. `strict` makes several rows in place of a value an error."""
 
     block: Callable[[exp.Select, Sequence[exp.Expr], Sequence[exp.Expr]], Rows]
     query: Callable[[exp.Expr], Plan]
     dependent: Callable[[exp.Expr], Plan]
     domains: Domains
+    strict: bool = False
 
 
 def holds_subquery(node: exp.Expr) -> bool:
@@ -436,7 +438,7 @@ def _value(rows: Rows, query: exp.Expr, lowering: Lowering) -> tuple[Rows, exp.E
         from_ = query.args.get("from_") or query.args.get("from")
         if from_ is not None and (calls or is_correlated(query)):
             if _moves_out(query, [shown]):
-                value = shown if calls else _single(shown)
+                value = shown if calls else _single(shown, lowering)
                 inner, tied = _correlation(rows, query, [value], lowering)
                 if tied.others:
                     inner, tied = across(rows, inner, tied.conditions)
@@ -445,12 +447,12 @@ def _value(rows: Rows, query: exp.Expr, lowering: Lowering) -> tuple[Rows, exp.E
                 return _aggregated(rows, query, lowering)
     if is_correlated(query):
         inner, tied, (candidate,) = _spread(rows, query, lowering)
-        value = _single(candidate)
+        value = _single(candidate, lowering)
         return group(inner, tied.right, [value]), value, tied
     plan = lowering.query(query)
     field = next(each for each in plan.fields if not each.hidden)
     candidate = _candidate(field, query)
-    value = _single(candidate)
+    value = _single(candidate, lowering)
     return group(over(plan, {candidate: field}), [], [value]), value, Tied()
 
 
@@ -469,7 +471,7 @@ def _aggregated(rows: Rows, query: exp.Select, lowering: Lowering) -> tuple[Rows
     return group(inner, tied.right, [value]), value, tied
 
 
-def _single(value: exp.Expr) -> exp.Expr:
+def _single(value: exp.Expr, lowering: Lowering) -> exp.Expr:
     """The value of the only row there is; NULL where there are none, and where there are several, which is an error."""
     type_ = type_of(value)
     least = exp.Min(this=value.copy())
@@ -477,7 +479,9 @@ def _single(value: exp.Expr) -> exp.Expr:
     every = exp.Count(this=exp.Star())
     every.meta["sql_type"] = BIGINT
     single = exp.LTE(this=every, expression=exp.Literal.number(1))
-    made = exp.Case(ifs=[exp.If(this=single, true=least)])
+    made = exp.Case(
+        ifs=[exp.If(this=single, true=least)], default=raising(SEVERAL_ROWS, type_) if lowering.strict else None
+    )
     made.meta["sql_type"] = type_
     return made
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from seiche.catalog.catalog import Catalog
@@ -22,7 +23,7 @@ from seiche.errors import InvalidParameter
 from seiche.far_days import python_values
 from seiche.model import EPOCH_SHIFT, Epoch, RelationId
 from seiche.query import open_scope, relation_of, render, stoppable, through_indexes, typed
-from seiche.session.database import Database
+from seiche.session.database import Database, relation_schemas
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
 from seiche.session.point_reads import Found
 from seiche.session.result import Piece, Result, fetch_rows, rows_of
@@ -36,10 +37,12 @@ from seiche.sql import statements as ast
 from seiche.sql.bind import BoundQuery, Settings, bind_query
 from seiche.sql.change_log import refuse_change_log
 from seiche.sql.commit_time import epochs_of
+from seiche.sql.failures import is_unplanned
 from seiche.sql.parameters import Parameters
 from seiche.sql.time_travel import past_of, reads_past
 from seiche.storage.changes import local_frame
 from seiche.storage.versions import RelationVersion
+from seiche.stream.planned import planned
 
 Versioned = Mapping[RelationId, RelationVersion]
 
@@ -195,8 +198,21 @@ class Reading:
                     views[source] = scope.view(frame_of(source))
                 return views[source]
 
-            text = render(bound.ast, view_of)
-            return self._work.apart(lambda: stoppable(typed(scope.sql(text), bound), bound))
+            def planned_frame() -> DataFrame | None:
+                schemas = relation_schemas(self._catalog)
+                return planned(bound, schemas, runtime, scope, epoch, lambda relation: view_of(f"r{relation}"))
+
+            def frame() -> DataFrame:
+                try:
+                    found = scope.sql(render(bound.ast, view_of))
+                except AnalysisException as refused:
+                    found_otherwise = planned_frame() if is_unplanned(refused) else None
+                    if found_otherwise is None:
+                        raise
+                    found = found_otherwise
+                return stoppable(typed(found, bound), bound)
+
+            return self._work.apart(frame)
 
     def _past_version(self, source: str, moment_ms: int) -> RelationVersion:
         """A relation as of the last epoch that had begun at a moment; raises when that is no longer kept."""

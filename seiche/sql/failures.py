@@ -165,6 +165,18 @@ _TYPES = {
 }
 
 
+# What Spark says of forms of subqueries and of grouping() that it has no plan for.
+_UNPLANNED = frozenset(
+    (
+        "DATATYPE_MISMATCH",
+        "UNRESOLVED_COLUMN",
+        "UNSUPPORTED_GROUPING_EXPRESSION",
+        "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY",
+    )
+)
+
+SEVERAL_ROWS = "more than one row returned by a subquery used as an expression"
+
 # The code with which Spark ends its process when a thread has no memory left.
 OUT_OF_MEMORY = 52
 
@@ -238,10 +250,9 @@ def translate_spark_error(error: BaseException) -> SeicheError:
         ):
             return NumericOutOfRange("numeric field overflow", detail=_overflow(message))
         case "SCALAR_SUBQUERY_TOO_MANY_ROWS":
-            return CardinalityViolation(
-                "more than one row returned by a subquery used as an expression",
-                detail="Scalar subquery produced more than one row.",
-            )
+            return _several_rows()
+        case "USER_RAISED_EXCEPTION" if SEVERAL_ROWS in message:
+            return _several_rows()
         case "MALFORMED_RECORD_IN_PARSING" | "INVALID_JSON_ROOT_FIELD" | "VARIANT_DUPLICATE_KEY":
             return InvalidText("invalid input syntax for type json", detail=_sentence(message))
         case "DATETIME_OVERFLOW":
@@ -271,6 +282,15 @@ def translate_spark_error(error: BaseException) -> SeicheError:
     if condition:
         return InvariantError("Spark could not run the query", detail=_sentence(message))
     return InvariantError(f"unexpected {type(error).__name__}", detail=_sentence(message) or None)
+
+
+def is_unplanned(error: BaseException) -> bool:
+    """Whether Spark cannot plan a query, which says nothing of the query itself: all was bound before."""
+    return _condition(error)[0].split(".")[0] in _UNPLANNED
+
+
+def _several_rows() -> CardinalityViolation:
+    return CardinalityViolation(SEVERAL_ROWS, detail="Scalar subquery produced more than one row.")
 
 
 def _overflow(message: str) -> str:
