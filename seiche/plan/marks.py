@@ -17,6 +17,7 @@ from sqlglot import exp
 from seiche.model import Column, RelationId, RelationSchema
 from seiche.plan.algebra import rewrite_columns
 from seiche.plan.temporal import MICROS
+from seiche.sql.attempts import ATTEMPT
 from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import kind_of
 from seiche.types import BIGINT, Kind, SqlType
@@ -131,6 +132,8 @@ def reach(expr: exp.Expr) -> Reach | None:
             return _moved(node.left, node.right, minus=isinstance(node, exp.Sub))
         case exp.Anonymous():
             name, arguments = str(node.this).lower(), node.expressions
+            if name == ATTEMPT:  # NULL at the ends of the calendar, and no window closes by a NULL
+                return reach(arguments[0])
             if name in ("try_add", "try_subtract"):
                 return _moved(arguments[0], arguments[1], minus=name == "try_subtract")
             if name == "timestampadd":
@@ -241,6 +244,8 @@ def _called(node: exp.Anonymous, leaf: Leaf) -> Any:
     match name:
         case "seiche_watermark":
             return leaf(node)
+        case _ if name == ATTEMPT:
+            return _number(arguments[0], leaf)
         case "least":
             return min(_number(each, leaf) for each in arguments)
         case "if":  # the one that `lowest` writes, with all watermarks known

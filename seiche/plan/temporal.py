@@ -44,6 +44,7 @@ from seiche.plan.algebra import (
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import type_of
 from seiche.plan.subqueries import holds_subquery
+from seiche.sql.attempts import is_attempt
 from seiche.sql.invocations import NOW
 from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import conjuncts, kind_of
@@ -232,6 +233,8 @@ def bound_text(bound: exp.Expr) -> str:
 
 def _added(node: exp.Expr) -> tuple[str, int, exp.Expr] | None:
     """A fixed time added to a timestamp: its unit, how many, and the timestamp."""
+    if is_attempt(node):  # a sum beyond the calendar, which is NULL, is compared all the same once the clock is moved
+        return _added(node.expressions[0])
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() != "timestampadd":
         return None
     unit, amount, moment = node.expressions

@@ -18,19 +18,22 @@ from seiche.sql.nodes import TYPE, case, conjunction, kind_of, not_null
 from seiche.types import INTERVAL, Kind, SqlType
 
 ATTEMPT = "seiche_attempt"
-SIGNED_DIGITS = 34  # of a decimal, which Spark turns the sign of without rounding it
 
 # Calls that fail for some values, and are NULL only where an argument is.
 _CALLS = frozenset(
     (
+        "aes_decrypt",
+        "aes_encrypt",
         "array_repeat",
         "chr",
         "convert_timezone",
+        "date_trunc",
         "decode",
         "encode",
         "factorial",
         "format_string",
         "make_date",
+        "parse_json",
         "sequence",
         "timestamp_micros",
         "timestamp_millis",
@@ -98,31 +101,33 @@ def _may_fail(node: exp.Expr) -> bool:
         case exp.Anonymous() if str(node.this).lower() in _BY_ARGUMENTS:
             return not all(isinstance(each, exp.Literal) for each in node.expressions[1:])
         case exp.Anonymous() if str(node.this).lower() == "abs":
-            return kind_of(node) in _INTEGERS or _is_rounded(node)
+            return kind_of(node) in _INTEGERS
         case exp.Anonymous():
             return str(node.this).lower() in _CALLS
-        case exp.Neg():
-            return _is_rounded(node)
         case exp.TryCast():
             return False
         case exp.Cast():
-            return _narrows(kind_of(node.this), kind_of(node))
+            return _narrows(_type_of(node.this), _type_of(node))
+        case exp.IntDiv():  # into a bigint
+            return kind_of(node.this) is Kind.NUMERIC
         case exp.Add() | exp.Sub() | exp.Mul():
             return kind_of(node) in _INTEGERS
         case _:
             return False
 
 
-def _is_rounded(node: exp.Expr) -> bool:
-    """Whether Spark may round it, to a number that does not fit, when it turns its sign."""
-    type_ = node.meta.get(TYPE)
-    return isinstance(type_, SqlType) and type_.kind is Kind.NUMERIC and type_.precision > SIGNED_DIGITS
+def _narrows(source: SqlType | None, target: SqlType | None) -> bool:
+    if source is None or target is None:
+        return False
+    if source.kind in _DAYS:
+        return target.kind in _MOMENTS
+    if source.kind is Kind.NUMERIC and target.kind is Kind.NUMERIC:
+        room = (target.precision - target.scale) - (source.precision - source.scale)
+        return room < 0 or (room == 0 and target.scale < source.scale)  # what is rounded may get one digit more
+    return _WIDTH.get(source.kind, 0) > _WIDTH.get(target.kind, 0) > 0
 
 
-def _narrows(source: Kind | None, target: Kind | None) -> bool:
-    if source in _DAYS:
-        return target in _MOMENTS
-    if source is Kind.NUMERIC and target is Kind.NUMERIC:  # of other digits
-        return True
-    wide, narrow = (_WIDTH.get(each, 0) if each is not None else 0 for each in (source, target))
-    return wide > narrow > 0
+def _type_of(node: exp.Expr) -> SqlType | None:
+    """The type of a node, which parentheses may carry or not."""
+    found = (each.meta.get(TYPE) for each in (node, node.unnest()))
+    return next((each for each in found if isinstance(each, SqlType)), None)

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from seiche.errors import DatatypeMismatch, FeatureNotSupported
 from seiche.sql import lengths, readings
+from seiche.sql.attempts import attempted
 from seiche.sql.eras import with_era
 from seiche.sql.literals import MICROS_PER_DAY, decimal_literal, literal, numeric_literal
 from seiche.sql.nodes import (
@@ -277,9 +278,15 @@ def _wider_numeric(left: SqlType, right: SqlType) -> SqlType:
 
 def convert(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
     """The node as `target`; the caller has checked that such a cast exists."""
-    source = type_of(node)
-    if source == target:
+    if type_of(node) == target:
         return node
+    made = _converted(node, target, settings)
+    told = target.kind is Kind.VARCHAR and settings.timezone == "UTC"  # every value has a text
+    return made if settings.strict or told or is_unknown(node) else attempted(made, [node])
+
+
+def _converted(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
+    source = type_of(node)
     if source.kind is Kind.NULL:
         if isinstance(node, exp.Null):
             if settings.parameters is not None and PARAMETER in node.meta:
@@ -673,9 +680,11 @@ def _interval_text(node: exp.Expr) -> exp.Expr:
             words.insert(0, case(VARCHAR, [(after_negative, text("+"))], text("")))
         return case(VARCHAR, [(comparison(exp.NEQ, amount, zero.copy()), call(VARCHAR, "concat", *words))])
 
-    size = call(BIGINT, "abs", micros.copy())
-    hours = _two_digits(binary(exp.IntDiv, BIGINT, size, bigint(3_600_000_000)))
-    within = call(TIMESTAMPTZ, "timestamp_micros", binary(exp.Mod, BIGINT, size.copy(), bigint(3_600_000_000)))
+    # Without its sign the smallest number of microseconds would not fit: the hours and the rest do.
+    hour = bigint(3_600_000_000)
+    hours = _two_digits(call(BIGINT, "abs", binary(exp.IntDiv, BIGINT, micros.copy(), hour)))
+    rest_of_hour = call(BIGINT, "abs", binary(exp.Mod, BIGINT, micros.copy(), hour.copy()))
+    within = call(TIMESTAMPTZ, "timestamp_micros", rest_of_hour)
     clock = call(VARCHAR, "substr", spark_cast(spark_cast(within, TIMESTAMP), VARCHAR), integer(14))
     signed = case(
         VARCHAR,

@@ -7,13 +7,14 @@ from sqlglot import exp
 from seiche.errors import DatatypeMismatch, SyntaxError_, UndefinedColumn, UndefinedObject, WrongObjectType, nearest
 from seiche.sql import choices, operators
 from seiche.sql.aggregates import AggregateCall, aggregate
+from seiche.sql.attempts import attempted
 from seiche.sql.binder import QUERY, Binder, Clause
 from seiche.sql.calls import row_parts
 from seiche.sql.casts import convert
 from seiche.sql.functions import arrays, invoke, jsonb, maps, spans
 from seiche.sql.literals import array_literal
-from seiche.sql.nodes import call, field, integer, is_unknown, text, transform, type_of, typed, variable
-from seiche.types import JSONB, Kind, array_of, struct_of
+from seiche.sql.nodes import bigint, call, field, integer, is_unknown, text, transform, type_of, typed, variable
+from seiche.types import JSONB, VARCHAR, Kind, array_of, struct_of
 
 
 def array(binder: Binder, node: exp.Array) -> exp.Expr:
@@ -55,7 +56,8 @@ def subscript(binder: Binder, node: exp.Bracket) -> exp.Expr:
     inner = binder.bind(node.this)
     index = node.expressions[0]
     if type_of(inner).kind is Kind.JSONB:
-        return jsonb.member(inner, binder.bind(index), binder.settings, as_text=False)
+        key = binder.bind(index)
+        return _attempted(binder, jsonb.member(inner, key, binder.settings, as_text=False), inner, key)
     if type_of(inner).kind is Kind.MAP:
         return maps.access(inner, binder.bind(index), binder.settings)
     if type_of(inner).kind is not Kind.ARRAY:
@@ -146,12 +148,19 @@ def json_member(binder: Binder, node: exp.Expr) -> exp.Expr:
                 case exp.JSONPathKey():
                     keys.append(text(str(step.this)))
                 case exp.JSONPathSubscript():
-                    keys.append(integer(int(step.this)))
+                    number = int(step.this)
+                    keys.append(integer(number) if abs(number) < 2**31 else bigint(number))
     else:
         keys.append(binder.bind(node.expression))
     for position, key in enumerate(keys):
-        current = jsonb.member(current, key, binder.settings, as_text=as_text and position == len(keys) - 1)
+        found = jsonb.member(current, key, binder.settings, as_text=as_text and position == len(keys) - 1)
+        current = _attempted(binder, found, current, key)
     return current
+
+
+def _attempted(binder: Binder, made: exp.Expr, *given: exp.Expr) -> exp.Expr:
+    """In a view NULL where Spark cannot read the json: it takes less of it than can be stored."""
+    return made if binder.settings.strict else attempted(made, given)
 
 
 def _json(binder: Binder, node: exp.Expr) -> exp.Expr:
@@ -165,24 +174,35 @@ def _json(binder: Binder, node: exp.Expr) -> exp.Expr:
 
 def json_path(binder: Binder, node: exp.Expr) -> exp.Expr:
     as_text = isinstance(node, exp.JSONBExtractScalar)
-    return jsonb.path(_json(binder, node.this), binder.bind(node.expression), binder.settings, as_text=as_text)
+    inner = _json(binder, node.this)
+    keys = _texts(binder, "#>>" if as_text else "#>", inner, binder.bind(node.expression))
+    return _attempted(binder, jsonb.path(inner, keys, binder.settings, as_text=as_text), inner)
 
 
 def contains(binder: Binder, node: exp.Expr) -> exp.Expr:
     left, right = binder.bind(node.this), binder.bind(node.expression)
     if isinstance(node, exp.ArrayContainedBy):
         left, right = right, left
-    if type_of(left).kind is Kind.JSONB or type_of(right).kind is Kind.JSONB:
-        return jsonb.contains(convert(left, JSONB, binder.settings), right, binder.settings)
-    if type_of(left).kind is Kind.ARRAY and is_unknown(right):
-        right = convert(right, type_of(left), binder.settings)
-    if type_of(left).kind is not Kind.ARRAY or type_of(right).kind is not Kind.ARRAY:
-        raise operators.no_operator("@>", left, right)
-    return arrays.contains(left, right, binder.settings)
+    kinds = {type_of(left).kind, type_of(right).kind}
+    if Kind.JSONB in kinds and kinds <= {Kind.JSONB, Kind.NULL}:
+        left = convert(left, JSONB, binder.settings)
+        return _attempted(binder, jsonb.contains(left, right, binder.settings), left)
+    return arrays.contains(*_two_arrays(binder, "@>", left, right), binder.settings)
 
 
 def overlaps(binder: Binder, node: exp.Expr) -> exp.Expr:
-    return arrays.overlaps(binder.bind(node.this), binder.bind(node.expression), binder.settings)
+    left, right = binder.bind(node.this), binder.bind(node.expression)
+    return arrays.overlaps(*_two_arrays(binder, "&&", left, right), binder.settings)
+
+
+def _two_arrays(binder: Binder, symbol: str, left: exp.Expr, right: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    """Both operands as arrays, a literal in the type of the other; raises UndefinedFunction for what else they are."""
+    known = next((type_of(each) for each in (left, right) if not is_unknown(each)), None)
+    if known is not None:
+        left, right = (convert(each, known, binder.settings) if is_unknown(each) else each for each in (left, right))
+    if known is None or type_of(left).kind is not Kind.ARRAY or type_of(right).kind is not Kind.ARRAY:
+        raise operators.no_operator(symbol, left, right)
+    return left, right
 
 
 def overlapping_spans(binder: Binder, node: exp.Expr) -> exp.Expr:
@@ -204,9 +224,21 @@ def json_path_test(binder: Binder, node: exp.Expr) -> exp.Expr:
 
 
 def has_key(binder: Binder, node: exp.Expr) -> exp.Expr:
-    return jsonb.has_key(_json(binder, node.this), binder.bind(node.expression), binder.settings)
+    inner, key = _json(binder, node.this), binder.bind(node.expression)
+    if type_of(key).kind not in (Kind.VARCHAR, Kind.NULL):
+        raise operators.no_operator("?", inner, key)
+    return _attempted(binder, jsonb.has_key(inner, key, binder.settings), inner, key)
 
 
 def has_keys(binder: Binder, node: exp.Expr) -> exp.Expr:
     every = isinstance(node, exp.JSONBContainsAllTopKeys)
-    return jsonb.has_keys(_json(binder, node.this), binder.bind(node.expression), binder.settings, every=every)
+    inner = _json(binder, node.this)
+    keys = _texts(binder, "?&" if every else "?|", inner, binder.bind(node.expression))
+    return _attempted(binder, jsonb.has_keys(inner, keys, binder.settings, every=every), inner, keys)
+
+
+def _texts(binder: Binder, symbol: str, inner: exp.Expr, keys: exp.Expr) -> exp.Expr:
+    """Keys of a json operator as an array of texts; raises UndefinedFunction for what is none."""
+    if type_of(keys) != array_of(VARCHAR) and not is_unknown(keys):
+        raise operators.no_operator(symbol, inner, keys)
+    return convert(keys, array_of(VARCHAR), binder.settings)

@@ -23,6 +23,7 @@ from seiche.sql import (
     user_aggregates,
     windows,
 )
+from seiche.sql.attempts import attempted
 from seiche.sql.binder import QUERY, Binder, Clause, Surroundings, Usage
 from seiche.sql.calls import call_of
 from seiche.sql.casts import cast, convert
@@ -177,7 +178,8 @@ def _arithmetic(binder: Binder, node: exp.Binary) -> exp.Expr:
     left, right = binder.bind(node.this), binder.bind(node.expression)
     symbol = _ARITHMETIC[type(node)]
     if symbol == "-" and type_of(left).kind is Kind.JSONB:
-        return json_edit.subtract(left, right, binder.settings)
+        made = json_edit.subtract(left, right, binder.settings)
+        return made if binder.settings.strict else attempted(made, [left, right])
     return operators.arithmetic(symbol, left, right, binder.settings)
 
 

@@ -52,6 +52,7 @@ _MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 # PostgreSQL's calendar, in days since 1970: from 4714-11-24 BC to 5874897-12-31.
 _FIRST_DAY, _LAST_DAY = -2_440_588, 2_145_042_905
+_FACTOR_MAX = 2**31 - 1  # of an integer that is written down
 _FEW_DAYS = 1_000_000  # no date of the calendar comes near the end of 32 bits by them
 
 
@@ -178,7 +179,7 @@ def scaled(node: exp.Expr, factor: exp.Expr, settings: Settings) -> exp.Expr:
     constant, times = interval_constant(node), constant_integer(factor)
     if constant is not None and times is not None:
         return interval_literal(constant[0] * times, constant[1] * times, constant[2] * times)
-    if times is not None:
+    if times is not None and abs(times) <= _FACTOR_MAX:
         made = build(
             binary(exp.Mul, INTEGER, months_of(node), integer(times)),
             binary(exp.Mul, INTEGER, days_of(node), integer(times)),

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from seiche.errors import InvalidParameter, UndefinedFunction
 from seiche.sql import intervals, regexes
-from seiche.sql.attempts import SIGNED_DIGITS, attempt_of, attempted
+from seiche.sql.attempts import attempt_of, attempted
 from seiche.sql.casts import Context, as_numeric, castable, coerce, common_type, convert, settle, to_text
 from seiche.sql.literals import interval_constant
 from seiche.sql.nodes import (
@@ -61,6 +61,7 @@ from seiche.types import (
 
 FREE_SCALE = NUMERIC.scale
 _ROOM = MAX_PRECISION - FREE_SCALE  # digits before the point of a free numeric
+_SIGNED_DIGITS = 34  # of a decimal, which Spark turns the sign of without rounding it
 
 
 def no_operator(symbol: str, *nodes: exp.Expr) -> UndefinedFunction:
@@ -82,9 +83,7 @@ def arithmetic(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings)
     if a.is_number and b.is_number:
         return _numbers(symbol, left, right, settings)
     if made := intervals.arithmetic(symbol, left, right, settings):
-        # By a constant a moment leaves the calendar at its very end only, and the planner knows such a sum by its form.
-        plain = settings.strict or any(interval_constant(each) is not None for each in (left, right))
-        return made if plain else attempted(made, [left, right])
+        return made if settings.strict else attempted(made, [left, right])
     if symbol == "-" and a.kind is Kind.JSONB:
         raise no_operator(symbol, left, right)
     raise no_operator(symbol, left, right)
@@ -280,11 +279,42 @@ def negative(node: exp.Expr, settings: Settings) -> exp.Expr:
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and not node.this.is_string:
         return spark_cast(exp.Neg(this=node.this), type_)
     if type_.kind is Kind.NUMERIC:
-        if type_.precision > SIGNED_DIGITS and isinstance(node, exp.Cast) and _DIGITS.fullmatch(node.this.name):
-            return spark_cast(text(f"-{node.this.name}"), type_)  # which Spark would round
-        made = typed(exp.Neg(this=node), type_)
-        return made if settings.strict else attempted(made, [node])
+        if type_.precision <= _SIGNED_DIGITS:
+            return typed(exp.Neg(this=node), type_)
+        if isinstance(node, exp.Cast) and _DIGITS.fullmatch(node.this.name):
+            return spark_cast(text(f"-{node.this.name}"), type_)
+        return once(node, type_, lambda number: _turned(number, type_))
     return _checked("-", type_, integer(0, type_), node, settings)
+
+
+def _turned(node: exp.Expr, type_: SqlType) -> exp.Expr:
+    """A decimal with its sign turned, which Spark would round to 34 digits. A difference keeps 37 of them, or 38 where
+    none is behind the point, a text all."""
+    zero = spark_cast(integer(0), numeric(1, 0))
+    if type_.precision < MAX_PRECISION or not type_.scale:
+        return spark_cast(binary(exp.Sub, numeric(MAX_PRECISION, type_.scale), zero, node), type_)
+    near = quiet_cast(node.copy(), numeric(MAX_PRECISION - 1, type_.scale))
+    digits = spark_cast(node.copy(), VARCHAR)
+    below = comparison(exp.LT, node, integer(0))
+    turned = case(
+        VARCHAR,
+        [(below, call(VARCHAR, "substr", digits, integer(2)))],
+        call(VARCHAR, "concat", text("-"), digits.copy()),
+    )
+    made = [spark_cast(binary(exp.Sub, type_, zero, near), type_), spark_cast(turned, type_)]
+    return typed(exp.Coalesce(this=made[0], expressions=made[1:]), type_)
+
+
+def absolute(node: exp.Expr, settings: Settings) -> exp.Expr:
+    """A number without its sign."""
+    type_ = type_of(node)
+    if type_.is_float or (type_.kind is Kind.NUMERIC and type_.precision <= _SIGNED_DIGITS):
+        return call(type_, "abs", node)
+
+    def make(node: exp.Expr) -> exp.Expr:
+        return case(type_, [(comparison(exp.LT, node.copy(), integer(0)), negative(node.copy(), settings))], node)
+
+    return once(node, type_, make)
 
 
 def power(left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr:
@@ -312,7 +342,11 @@ def bits(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings) -> ex
     if symbol in ("<<", ">>"):
         name = "shiftleft" if symbol == "<<" else "shiftright"
         type_ = type_of(left)
-        return spark_cast(call(type_, name, left, convert(right, INTEGER, settings)), type_)
+        shifted = call(INTEGER if type_.kind is Kind.SMALLINT else type_, name, left, convert(right, INTEGER, settings))
+        if type_.kind is not Kind.SMALLINT:
+            return shifted
+        low = call(INTEGER, "shiftright", call(INTEGER, "shiftleft", shifted, integer(16)), integer(16))
+        return spark_cast(low, type_)  # the bits that do not fit are lost
     type_ = common_type([type_of(left), type_of(right)], symbol)
     return binary(_BITS[symbol], type_, convert(left, type_, settings), convert(right, type_, settings))
 
@@ -400,7 +434,9 @@ def concatenate(left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr
     if Kind.ARRAY in (a.kind, b.kind):
         return _array_concatenate(left, right, settings)
     if Kind.JSONB in (a.kind, b.kind) and {a.kind, b.kind} <= {Kind.JSONB, Kind.NULL}:
-        return _json_concatenate(convert(left, JSONB, settings), convert(right, JSONB, settings))
+        left, right = convert(left, JSONB, settings), convert(right, JSONB, settings)
+        made = _json_concatenate(left, right)
+        return made if settings.strict else attempted(made, [left, right])
     if Kind.BYTEA in (a.kind, b.kind) and {a.kind, b.kind} <= {Kind.BYTEA, Kind.NULL}:
         return call(BYTEA, "concat", convert(left, BYTEA, settings), convert(right, BYTEA, settings))
     if not {a.kind, b.kind} & {Kind.VARCHAR, Kind.NULL}:

@@ -49,8 +49,10 @@ def element_type(node: exp.Expr) -> SqlType:
 
 def element(node: exp.Expr, index: exp.Expr, settings: Settings) -> exp.Expr:
     """`a[i]`."""
-    position = binary(exp.Sub, INTEGER, _place(index, settings), integer(1))
-    return call(element_type(node), "get", node, position)
+    place = _place(index, settings)
+    if constant_integer(place) is not None:
+        return call(element_type(node), "get", node, binary(exp.Sub, INTEGER, place, integer(1)))
+    return call(element_type(node), "get", node, call(INTEGER, "try_subtract", place, integer(1)))
 
 
 def _place(index: exp.Expr, settings: Settings) -> exp.Expr:
@@ -72,7 +74,7 @@ def part(node: exp.Expr, low: exp.Expr | None, high: exp.Expr | None, settings: 
     length = call(
         INTEGER,
         "greatest",
-        binary(exp.Add, INTEGER, binary(exp.Sub, INTEGER, last, first.copy()), integer(1)),
+        binary(exp.Add, INTEGER, binary(exp.Sub, INTEGER, last, first.copy()), integer(1)),  # first is at least 1
         integer(0),
     )
     made = call(type_, "slice", node, first, length)

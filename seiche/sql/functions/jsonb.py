@@ -34,6 +34,7 @@ from seiche.sql.nodes import (
     variable,
 )
 from seiche.types import (
+    BIGINT,
     BOOLEAN,
     INTEGER,
     JSONB,
@@ -45,6 +46,8 @@ from seiche.types import (
 )
 
 Nodes = list[exp.Expr]
+
+_LAST_POSITION = 2**31 - 1  # that a path of Spark's may name
 
 
 def variant(node: exp.Expr) -> exp.Expr:
@@ -138,14 +141,15 @@ def member(node: exp.Expr, key: exp.Expr, settings: Settings, *, as_text: bool) 
     if not type_of(key).is_integer:
         raise undefined("->>" if as_text else "->", [node, key])
     index = constant_integer(key)
-    if index is not None and index >= 0:
+    if index is not None and 0 <= index <= _LAST_POSITION:
         return _at(node, text(f"$[{index}]"), as_text=as_text)
-    size = _length(node)
-    from_end = binary(exp.Add, INTEGER, size, key.copy())
-    position = case(INTEGER, [(comparison(exp.LT, key, integer(0)), from_end)], key.copy())
+    key = spark_cast(key, BIGINT)
+    from_end = binary(exp.Add, BIGINT, spark_cast(_length(node), BIGINT), key.copy())
+    position = case(BIGINT, [(comparison(exp.LT, key, integer(0)), from_end)], key.copy())
     step = call(VARCHAR, "concat", text("$["), spark_cast(position.copy(), VARCHAR), text("]"))
     found = _at(node, step, as_text=as_text)
-    return case(type_of(found), [(comparison(exp.GTE, position, integer(0)), found)])
+    inside = typed(exp.Between(this=position, low=integer(0), high=integer(_LAST_POSITION)), BOOLEAN)
+    return case(type_of(found), [(inside, found)])
 
 
 def path(node: exp.Expr, keys: exp.Expr, settings: Settings, *, as_text: bool) -> exp.Expr:

@@ -373,7 +373,7 @@ def _size(item: exp.Expr) -> exp.Expr:
 
 
 def _absolute(item: exp.Expr) -> exp.Expr:
-    return typed(to_text(call(NUMERIC, "abs", _number(item)), Settings()), JSONB)
+    return call(JSONB, "ltrim", text("-"), to_text(_number(item), Settings()))
 
 
 def _double(item: exp.Expr) -> exp.Expr:

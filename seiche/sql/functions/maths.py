@@ -28,7 +28,7 @@ from seiche.sql.nodes import (
     typed,
     variable,
 )
-from seiche.sql.operators import arithmetic, compare, negative, power
+from seiche.sql.operators import absolute, arithmetic, compare, power
 from seiche.sql.powers import double_exp
 from seiche.sql.roots import decimal_root
 from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, MAX_PRECISION, NUMERIC, VARCHAR, SqlType, numeric
@@ -38,15 +38,7 @@ Nodes = list[exp.Expr]
 
 @function("abs", takes=[Any_.NUMBER])
 def _abs(arguments: Nodes, settings: Settings) -> exp.Expr:
-    node = arguments[0]
-    type_ = type_of(node)
-    if not type_.is_integer:
-        return call(type_, "abs", node)
-
-    def make(node: exp.Expr) -> exp.Expr:
-        return case(type_, [(comparison(exp.LT, node.copy(), integer(0)), negative(node.copy(), settings))], node)
-
-    return once(node, type_, make)
+    return absolute(arguments[0], settings)
 
 
 @function("sign", takes=[Any_.EXACT])
@@ -328,40 +320,59 @@ def _multiple(a: exp.Expr, b: exp.Expr, type_: SqlType, settings: Settings) -> e
     return case(type_, [(none, spark_cast(integer(0), type_))], checked_cast(product, type_, settings))
 
 
-def _as_units(arguments: Nodes, settings: Settings) -> tuple[exp.Expr, exp.Expr, int]:
-    """Two decimals as whole numbers of the smaller one's last digit, and that digit's place."""
-    places = max(type_of(argument).scale for argument in arguments)
-    unit = spark_cast(integer(10**places, BIGINT), numeric(19, 0))
-    whole = [
-        binary(exp.Mul, NUMERIC, a, unit.copy())
-        if settings.strict
-        else attempt(NUMERIC, "try_multiply", a, unit.copy())
-        for a in arguments
-    ]
-    first, second = (checked_cast(each, BIGINT, settings) for each in whole)
-    return first, second, places
-
-
-def _from_units(node: exp.Expr, places: int) -> exp.Expr:
-    exact = binary(
-        exp.Div, NUMERIC, spark_cast(node, numeric(19, 0)), spark_cast(integer(10**places, BIGINT), numeric(19, 0))
-    )
-    return spark_cast(exact, numeric(38, places, declared=True))
-
-
 @function("gcd", takes=[Any_.EXACT, Any_.EXACT])
 def _gcd_numeric(arguments: Nodes, settings: Settings) -> exp.Expr:
-    first, second, places = _as_units(arguments, settings)
-    return _from_units(_divisor(first, second), places)
+    a, b, type_ = _alike(arguments, settings)
+    return _decimal_divisor(a, b, type_)
 
 
 @function("lcm", takes=[Any_.EXACT, Any_.EXACT])
 def _lcm_numeric(arguments: Nodes, settings: Settings) -> exp.Expr:
-    first, second, places = _as_units(arguments, settings)
-    return _from_units(_multiple(first, second, BIGINT, settings), places)
+    """How often the divisor is in the smaller number, which a bigint can tell, times the larger one."""
+    a, b, type_ = _alike(arguments, settings)
+    smaller, larger = (call(type_, name, a.copy(), b.copy()) for name in ("least", "greatest"))
+    times = binary(exp.IntDiv, BIGINT, smaller, _decimal_divisor(a, b, type_))
+    none = equal(smaller.copy(), integer(0))
+
+    def make(times: exp.Expr) -> exp.Expr:
+        count = spark_cast(times, numeric(19, 0))
+        point = spark_cast(call(numeric(20, 0), "floor", larger), numeric(type_.precision - type_.scale, 0))
+        whole = _times(point, count, settings)
+        if not type_.scale:
+            return checked_cast(whole, type_, settings)
+        one = spark_cast(integer(1), numeric(1, 0))
+        fraction = spark_cast(binary(exp.Mod, type_, larger.copy(), one), numeric(type_.scale, type_.scale))
+        return arithmetic("+", checked_cast(whole, type_, settings), _times(fraction, count.copy(), settings), settings)
+
+    product = once(times, type_, make, a, b)
+    return case(type_, [(none, spark_cast(integer(0), type_))], checked_cast(product, type_, settings))
 
 
-def _euclid() -> tuple[exp.Expr, exp.Expr]:
+def _times(node: exp.Expr, count: exp.Expr, settings: Settings) -> exp.Expr:
+    """An exact product of at most 38 digits."""
+    type_ = numeric(MAX_PRECISION, type_of(node).scale)
+    if settings.strict:
+        return binary(exp.Mul, type_, node, count)
+    return attempt(type_, "try_multiply", node, count)
+
+
+def _alike(arguments: Nodes, settings: Settings) -> tuple[exp.Expr, exp.Expr, SqlType]:
+    """Two decimals in one type and without their signs."""
+    types = [type_of(each) for each in arguments]
+    scale = max(each.scale for each in types)
+    type_ = numeric(MAX_PRECISION, scale, declared=all(each.declared for each in types))
+    a, b = (absolute(convert(each, type_, settings), settings) for each in arguments)
+    return a, b, type_
+
+
+def _decimal_divisor(a: exp.Expr, b: exp.Expr, type_: SqlType) -> exp.Expr:
+    """Euclid as for integers: 183 steps suffice for 38 digits."""
+    names = exp.Literal.string("a"), exp.Literal.string("b")
+    start = call(type_, "named_struct", names[0], a.copy(), names[1], b.copy())
+    return call(type_, "aggregate", call(BIGINT, "sequence", integer(1), integer(183)), start, *_euclid(type_))
+
+
+def _euclid(type_: SqlType = BIGINT) -> tuple[exp.Expr, exp.Expr]:
     a = exp.Dot(this=exp.column("s"), expression=exp.to_identifier("a"))
     b = exp.Dot(this=exp.column("s"), expression=exp.to_identifier("b"))
     done = exp.EQ(this=b, expression=exp.Literal.number(0))
@@ -372,7 +383,7 @@ def _euclid() -> tuple[exp.Expr, exp.Expr]:
             exp.Literal.string("a"),
             b.copy(),
             exp.Literal.string("b"),
-            exp.Mod(this=a.copy(), expression=b.copy()),
+            spark_cast(exp.Mod(this=a.copy(), expression=b.copy()), type_),
         ],
     )
     step = exp.Case(ifs=[exp.If(this=done, true=exp.column("s"))], default=following)

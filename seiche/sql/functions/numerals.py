@@ -30,7 +30,6 @@ from seiche.sql.nodes import (
     not_null,
     spark_cast,
     text,
-    type_of,
     typed,
 )
 from seiche.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, NUMERIC, VARCHAR, numeric
@@ -131,7 +130,7 @@ def _written(number: exp.Expr, template: _Template, settings: Settings) -> exp.E
         )
         number = typed(number, NUMERIC)
     node = convert(number, numeric(38, scale, declared=True), settings)
-    size = spark_cast(call(type_of(node), "abs", node.copy()), VARCHAR)
+    size = call(VARCHAR, "ltrim", text("-"), spark_cast(node.copy(), VARCHAR))
     digits = call(VARCHAR, "substring_index", size, text("."), integer(1))
     fraction = call(VARCHAR, "substring_index", size.copy(), text("."), integer(-1)) if scale else text("")
     kept_zeros = template.fraction.rfind("0") + 1

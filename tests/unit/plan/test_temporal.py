@@ -41,7 +41,7 @@ def only_filter(plan: Plan) -> TemporalFilter:
         ("now() < at + INTERVAL '1 hour'", ["`at` > now() - '01:00:00'"]),
         ("now() >= at - INTERVAL '90 seconds' - INTERVAL '2 days'", ["`at` <= now() + '2 days 00:01:30'"]),
         ("at BETWEEN now() AND now() + INTERVAL '1 day'", ["`at` >= now()", "`at` <= now() + '1 day'"]),
-        ("at + INTERVAL '1 month' > now()", ["TIMESTAMPADD(MONTH, 1, `at`) > now()"]),
+        ("at + INTERVAL '1 month' > now()", ["SEICHE_ATTEMPT(TIMESTAMPADD(MONTH, 1, `at`)) > now()"]),
         ("at > now() AND height > 2", ["`at` > now()"]),
     ],
 )

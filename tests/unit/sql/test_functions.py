@@ -244,6 +244,43 @@ def test_what_an_attempt_is_about_is_never_evaluated_outside_of_it(text: str, ca
         assert made.count(f"SEICHE_ATTEMPT({called}") == made.count(called) > 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "day < ts", "day = tz", "day::timestamp", "date_trunc('year', ts)", "ts + interval '1 day'",
+        "interval '1 day' * d", "j -> 'a'", "j ->> i", "j - 'a'", "j || j", "j ? t",
+    ],
+)  # fmt: skip
+def test_what_a_row_can_make_fail_is_attempted_in_a_view_alone(text: str) -> None:
+    assert "SEICHE_ATTEMPT(" in sql(text, strict=False)
+    assert "SEICHE_ATTEMPT(" not in sql(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n::numeric(12, 2)",
+        "n < f",
+        "i::bigint",
+        "i + b",
+        "-f",
+        "ts::date",
+        "iv::varchar",
+        "tz::varchar",
+        "a[i]",
+        "s << i",
+    ],
+)
+def test_what_cannot_fail_is_not_attempted(text: str) -> None:
+    assert "SEICHE_ATTEMPT(" not in sql(text, strict=False)
+
+
+@pytest.mark.parametrize("text", ["i && i", "t && a", "j ?| j", "j ?& i", "j ? iv", "j #> i", "i @> j"])
+def test_an_operator_of_arrays_or_json_over_other_types_does_not_exist(text: str) -> None:
+    with pytest.raises(UndefinedFunction, match="operator does not exist"):
+        sql(text, strict=False)
+
+
 def test_what_is_nested_does_not_grow_by_powers() -> None:
     sizes = [len(sql(f"{'trunc(1.5 * ' * depth}f / 3{') / f' * depth}", strict=False)) for depth in (2, 4, 6)]
     assert sizes[2] - sizes[1] < 2 * (sizes[1] - sizes[0])
