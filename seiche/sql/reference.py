@@ -22,6 +22,7 @@ FAMILIES = {
     "strings": "Text",
     "patterns": "Regular expressions",
     "bytea": "Bytes",
+    "ciphers": "Ciphers",
     "maths": "Numbers",
     "gamma": "Numbers",
     "angles": "Trigonometry in degrees",

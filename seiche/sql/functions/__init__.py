@@ -9,6 +9,7 @@ from seiche.sql.functions import (
     angles,
     arrays,
     bytea,
+    ciphers,
     gamma,
     json_edit,
     json_records,
@@ -28,7 +29,7 @@ from seiche.sql.functions import (
 from seiche.sql.functions.registry import invoke, is_function, undefined
 
 __all__ = [
-    "angles", "arrays", "bytea", "gamma", "invoke", "is_function", "json_edit", "json_records", "jsonb", "jsonpath",
-    "making", "maps", "maths", "numerals", "patterns", "spans", "strings", "system", "templates", "temporal",
-    "undefined",
+    "angles", "arrays", "bytea", "ciphers", "gamma", "invoke", "is_function", "json_edit", "json_records", "jsonb",
+    "jsonpath", "making", "maps", "maths", "numerals", "patterns", "spans", "strings", "system", "templates",
+    "temporal", "undefined",
 ]  # fmt: skip
