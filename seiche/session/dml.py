@@ -254,7 +254,7 @@ class Dml:
     # ------------------------------------------------------------------------------------------------
 
     def _target(self, table: CatalogObject) -> BoundRelation:
-        return BoundRelation(table.id, table.name, _shape(table).columns, None, f"r{table.id}")
+        return BoundRelation(table.id, table.name, _shape(table).columns, None, f"r{table.id}", schema=table.schema)
 
     def _bound_update(self, statement: ast.Update, table: CatalogObject) -> tuple[BoundQuery, BoundQuery | None]:
         """The rows to change, and what RETURNING makes of them."""

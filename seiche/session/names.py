@@ -88,7 +88,8 @@ class CatalogNames:
         view = try_system_view(parts, self._catalog.home)
         if view is not None and (view.schema == PG_CATALOG or not self._is_own(parts)):
             self.system.append(view.name)
-            return BoundRelation(None, view.name, view.columns, None, f"{SYSTEM_SOURCE}{view.schema}.{view.name}")
+            source = f"{SYSTEM_SOURCE}{view.schema}.{view.name}"
+            return BoundRelation(None, view.name, view.columns, None, source, schema=view.schema)
         found = self._catalog.find(parts, search_path=self._search_path, anywhere=True)
         refuse_of_others(found, self._search_path)
         if found.kind not in _READABLE:
@@ -137,12 +138,13 @@ class CatalogNames:
             if not isinstance(parsed.statement, ast.CreateView):
                 raise InvariantError(f"{item} is not defined by CREATE VIEW")
             own = self._of_view(item)
-            return BoundRelation(item.id, item.name, item.columns, parsed.statement.query.tree, f"r{item.id}", own)
+            tree = parsed.statement.query.tree
+            return BoundRelation(item.id, item.name, item.columns, tree, f"r{item.id}", own, item.schema)
         refuse_unfinished(item, self._progress)
         relation = seen(item, self._shapes).relation
         if relation is None:
             raise InvariantError(f"{item} has no stored shape")
-        return BoundRelation(item.id, item.name, relation.columns, None, f"r{item.id}")
+        return BoundRelation(item.id, item.name, relation.columns, None, f"r{item.id}", schema=item.schema)
 
 
 def _function_of(item: CatalogObject) -> UserFunction:

@@ -24,7 +24,7 @@ CHANGES_OF = "changes_of"
 @dataclass(frozen=True, slots=True)
 class BoundRelation:
     """What a name stands for. `view` is the definition of a plain view, expanded where it is used; `view_names` is how
-    that definition looks names up, where not as the query around it does."""
+    that definition looks names up, where not as the query around it does. `schema` is where it was found."""
 
     id: int | None
     name: str
@@ -32,6 +32,7 @@ class BoundRelation:
     view: exp.Expr | None = None
     source: str = ""
     view_names: Names | None = None
+    schema: str = "public"
 
 
 class Names(Protocol):

@@ -254,7 +254,7 @@ def _relation(
     if relation.id is not None and not binding.expanding:
         binding.usage.references.append((relation.id, node))
     name = alias.name if alias is not None and alias.name else node.name
-    schema = None if alias is not None else node.db or "public"
+    schema = None if alias is not None else node.db or relation.schema
     past = _past(node)
     as_of_now = past is None and _is_as_of_now(node, expanded=relation.view is not None)
     if past is not None and (relation.id is None or relation.view is not None):

@@ -95,7 +95,7 @@ def _add_target(binding: Binding, target: BoundRelation, alias: str | None, scop
     name = alias or target.name
     ref = binding.ref(name)
     entries = tuple(Entry(c.name, column_node(c, ref), c.hidden) for c in target.columns)
-    scope.add(RangeVariable(name, ref, entries, None if alias else "public"))
+    scope.add(RangeVariable(name, ref, entries, None if alias else target.schema))
     return named_table(target.source, ref)
 
 
