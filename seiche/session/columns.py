@@ -44,6 +44,7 @@ from seiche.session.rename import same_query
 from seiche.session.retype import retyped
 from seiche.session.shapes import remembering
 from seiche.session.table_text import create_table_text
+from seiche.session.transaction import Transaction
 from seiche.session.watermarks import WATERMARKS, watermark_binds, with_watermark
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation, Settings, bind_expression, bind_insert
@@ -57,21 +58,27 @@ Action = ast.AddColumn | ast.DropColumn | ast.RenameColumn | ast.RetypeColumn | 
 
 
 class ColumnChanges:
-    """These statements for one session. `check` raises when the statement is to stop."""
+    """These statements for one session, inside of its transaction block if there is one. `check` raises when the
+    statement is to stop."""
 
-    def __init__(self, definitions: Definitions, check: Callable[[], None]) -> None:
+    def __init__(self, definitions: Definitions, check: Callable[[], None], block: Transaction | None = None) -> None:
         self._definitions = definitions
         self._database = definitions.database
         self._check = check
+        self._block = block
 
     def run(self, name: ast.ObjectName, action: Action) -> str | None:
         """Changes the table; a notice when there was nothing to do."""
         table_id = self._find(name).id
+        if self._block is not None:
+            self._block.refuse_if_written(RelationId(table_id), "ALTER TABLE of a column")
         with self._database.gate(RelationId(table_id)).alone(self._check):
             table = self._definitions.catalog.get(table_id)
             notice = _needless(table, action)
             if notice is None:
                 self._apply(table, self._changed(table, action))
+                if self._block is not None:
+                    self._block.read_anew(RelationId(table_id))
             return notice
 
     def _find(self, name: ast.ObjectName) -> CatalogObject:

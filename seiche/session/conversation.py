@@ -80,11 +80,6 @@ class Conversation:
             return None
         return cursor.coming(), wait_ms / 1000
 
-    def refuse_in_block(self, what: str) -> None:
-        """For what holds a table that the block may hold too."""
-        if self.transaction is not None:
-            raise TransactionState(f"{what} cannot run inside a transaction block", sqlstate="25001")
-
     def close(self) -> None:
         self.cursors.close(None)
         if self.transaction is not None:

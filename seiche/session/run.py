@@ -346,8 +346,8 @@ class Session:
                 Alter(self._definitions()).rename(statement)
                 return Result("ALTER_" + statement.kind.name)
             case ast.AlterColumns():
-                columns = ColumnChanges(self._definitions(), self._work.stop_if_told)
-                self._conversation.refuse_in_block("ALTER TABLE of a column")
+                block = self._conversation.transaction
+                columns = ColumnChanges(self._definitions(), self._work.stop_if_told, block)
                 self._note(columns.run(statement.table, statement.action))
                 return Result("ALTER_TABLE")
             case ast.AlterRelation():

@@ -110,6 +110,19 @@ class Transaction:
             self._versions[relation] = self.database.runtime.versions.committed(relation)
         return self._versions[relation]
 
+    def refuse_if_written(self, relation: RelationId, what: str) -> None:
+        """For what changes the shape of a table: rows that wait for COMMIT have the one that it had."""
+        if relation in self._writes:
+            raise TransactionState(
+                f"{what} cannot run inside a transaction block that wrote to the table",
+                sqlstate="25001",
+                hint="COMMIT what was written first.",
+            )
+
+    def read_anew(self, relation: RelationId) -> None:
+        """The relation was altered, at once: from here on it is read as it is then, and no longer at the snapshot."""
+        self._versions.pop(relation, None)
+
     def evaluate(self, query: BoundQuery, now_ms: int | None = None) -> DataFrame:
         """A bound query over what this transaction sees."""
         with open_scope(self.database.runtime.spark) as scope:

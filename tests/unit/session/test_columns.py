@@ -148,10 +148,8 @@ def test_what_a_generated_column_reads_stays_until_that_column_goes(port: Port) 
     port.execute("ALTER TABLE berths ADD COLUMN depth int")
 
 
-def test_a_block_and_a_reader_of_another_user_are_left_alone(port: Port) -> None:
-    with pytest.raises(errors.TransactionState, match="inside a transaction block"):
-        port.execute("BEGIN; ALTER TABLE ships ADD COLUMN flag varchar")
-    port.execute("ROLLBACK; CREATE USER pilot")
+def test_a_table_of_another_user_is_left_alone(port: Port) -> None:
+    port.execute("CREATE USER pilot")
     with pytest.raises(errors.InsufficientPrivilege, match="must be owner"):
         port.session("pilot").execute("ALTER TABLE ships ADD COLUMN flag varchar")
 
