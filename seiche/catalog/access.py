@@ -123,6 +123,16 @@ def access_list(catalog: Catalog, target: int, owner: str) -> list[str] | None:
     return shown
 
 
+def read_access(item: str) -> tuple[str, list[tuple[Privilege, bool]], str]:
+    """An item of an access list taken apart: to whom (nobody's name for everybody), what and whether it may be granted
+    on, and by whom."""
+    held, _, grantor = item.rpartition("/")
+    user, _, letters = held.rpartition("=")
+    of = {letter: privilege for privilege, letter in _LETTERS.items()}
+    granted = [(of[letter], letters[at + 1 : at + 2] == "*") for at, letter in enumerate(letters) if letter != "*"]
+    return user, granted, grantor
+
+
 def _granted(catalog: Catalog, user: User, privilege: Privilege, target: Target) -> list[Grant]:
     """What was granted to the user, and to everybody."""
     wanted = {(who, target.id, privilege.value) for who in (user.id, PUBLIC)}

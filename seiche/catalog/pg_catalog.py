@@ -365,6 +365,11 @@ def _pg_roles(facts: Facts) -> Iterator[Row]:
         }
 
 
+def _pg_authid(facts: Facts) -> Iterator[Row]:
+    for row in _pg_roles(facts):
+        yield {**row, "rolpassword": None}  # verifiers are shown to nobody
+
+
 def _pg_user(facts: Facts) -> Iterator[Row]:
     for it in facts.catalog.users:
         if it.can_login:
@@ -454,6 +459,7 @@ _FILLED: Mapping[str, Callable[[Facts], Iterable[Row]]] = {
     "pg_am": _constant(_HEAP, _BTREE),
     "pg_attrdef": _pg_attrdef,
     "pg_attribute": _pg_attribute,
+    "pg_authid": _pg_authid,
     "pg_class": _pg_class,
     "pg_constraint": _pg_constraint,
     "pg_database": _pg_database,

@@ -31,10 +31,11 @@ class Seiche(RisingWave):
 
     class Tokenizer(RisingWave.Tokenizer):
         # `oid` and its kin are names of types like any other: sqlglot's own kind of node knows no arrays of them.
+        # `lock` is a name like any other too: what it begins elsewhere, LOCK IN SHARE MODE, is none of PostgreSQL's.
         KEYWORDS = {
             word: kind
             for word, kind in RisingWave.Tokenizer.KEYWORDS.items()
-            if kind is not TokenType.OBJECT_IDENTIFIER
+            if kind not in (TokenType.OBJECT_IDENTIFIER, TokenType.LOCK)
         }
 
     class Parser(PlacingParser):

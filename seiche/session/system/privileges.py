@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seiche.catalog.access import Target, may, may_grant
+from seiche.catalog.access import Target, may, may_grant, read_access
 from seiche.catalog.objects import ObjectKind, Privilege, User
+from seiche.catalog.oids import user_oid
 from seiche.errors import InvalidParameter, UndefinedFunction
-from seiche.session.system.functions import BOOL, FUNCTIONS, TEXT, function
+from seiche.session.system.functions import BOOL, FUNCTIONS, TEXT, TEXTS, function
 from seiche.session.system.state import Asking
 from seiche.sql.aggregates import is_aggregate
 from seiche.sql.functions.registry import is_function
@@ -124,3 +125,19 @@ def _has_role(asking: Asking, user: User, role: str, words: str) -> bool:
 
 
 _privilege_functions("pg_has_role", _has_role, "MEMBER USAGE SET")
+
+_ACCESS = "STRUCT(grantor BIGINT, grantee BIGINT, privilege_type VARCHAR, is_grantable BOOLEAN)[]"
+
+
+@function("aclexplode", takes=[TEXTS], gives=_ACCESS)
+def _aclexplode(asking: Asking, items: list[str]) -> list[dict[str, object]]:
+    """A row for each privilege of an access list. Everybody has the number 0."""
+    rows: list[dict[str, object]] = []
+    for item in items:
+        user, granted, grantor = read_access(item)
+        by, to = (user_oid(asking.user_named(name).id) if name else 0 for name in (grantor, user))
+        rows += (
+            {"grantor": by, "grantee": to, "privilege_type": privilege.value, "is_grantable": grantable}
+            for privilege, grantable in granted
+        )
+    return rows

@@ -61,6 +61,7 @@ _RENAMED = {
     "bool_and": "bool_and",
     "every": "bool_and",
 }
+_MANY_ROWS = frozenset({"aclexplode"})  # of our own functions
 _ROW_MAKERS = frozenset({"pg_expandarray", "unnest", "generate_series", "generate_subscripts"})
 
 _TEXT_TYPES = frozenset(
@@ -374,7 +375,8 @@ class _Rewriting:
         if name == "format":
             return _formatted(arguments, self._ask)
         if find_function(name, len(arguments)) is not None:
-            return self._ask(name, *arguments)
+            asked = self._ask(name, *arguments)
+            return _call_to("unnest", [asked]) if name in _MANY_ROWS else asked
         shared = _RENAMED.get(name, name)
         if name not in _SHARED and name not in _RENAMED:
             raise NotForUs

@@ -97,6 +97,35 @@ def test_metabase_sees_keys_and_comments(port: Office) -> None:
     assert [(row[2], row[3], row[4]) for row in answer(port, "metabase privileges")][1] == ("norwegian", True, True)
 
 
+def test_metabase_sees_what_it_syncs(port: Office) -> None:
+    tables = [(row[1], row[2], row[3]) for row in answer(port, "metabase tables")]
+    assert tables == [
+        ("visits", "MATERIALIZED VIEW", None),
+        ("arrivals", "TABLE", None),
+        ("ships", "TABLE", "every ship"),
+        ("norwegian", "VIEW", None),
+    ]
+    # It adds the columns of materialized views, which the standard's view has here too, and makes a set of all.
+    fields = set(answer(port, "metabase fields of tables and materialized views"))
+    assert sorted((row[4], row[0]) for row in fields)[-2:] == [("visits", "ship"), ("visits", "visits")]
+    assert len(fields) == 4 + 4 + 2 + 2
+    assert answer(port, "metabase foreign keys") == []
+    assert sorted(answer(port, "metabase indexes")) == [("public", "arrivals", "ship"), ("public", "ships", "imo")]
+
+
+def test_dbeaver_sees_definitions_and_who_may_what(port: Office) -> None:
+    index = "CREATE INDEX by_ship ON public.arrivals USING btree (ship)"
+    assert answer(port, "dbeaver definition of an index") == [(index,)]
+    assert answer(port, "dbeaver definition of a constraint") == [("PRIMARY KEY (imo)",)]
+    assert [row[1] for row in answer(port, "dbeaver search of relations")] == ["norwegian", "ships"]
+    assert [(row[6], row[7]) for row in answer(port, "dbeaver dependents")] == [("R", "norwegian")]
+    ((number,),) = port.rows("SELECT oid FROM pg_authid WHERE rolname = 'pilot'")
+    exploded = "SELECT (aclexplode(relacl)).grantee, (aclexplode(relacl)).privilege_type FROM pg_class"
+    assert port.rows(f"{exploded} WHERE relname = 'ships'") == [(number, "SELECT")]
+    named = "SELECT a.grantee, a.is_grantable FROM pg_class c, aclexplode(c.relacl) a WHERE c.relname = 'ships'"
+    assert port.rows(named) == [(number, False)]
+
+
 def test_asyncpg_learns_an_array_type_with_its_element(port: Office) -> None:
     assert answer(port, "asyncpg type introspection") == [
         (23, "pg_catalog", "int4", "b", 0),
