@@ -5,15 +5,23 @@
     │   ├── SyntaxError_          42601      ├── DivisionByZero        22012
     │   ├── UndefinedObject       42704      ├── NumericOutOfRange     22003
     │   │   ├── UndefinedTable    42P01      ├── InvalidText           22P02
-    │   │   ├── UndefinedColumn   42703      ├── InvalidParameter      22023
-    │   │   ├── UndefinedFunction 42883      ├── NotNullViolation      23502
-    │   │   ├── UndefinedSchema   3F000      ├── DependentObjects      2BP01
-    │   │   └── UndefinedDatabase 3D000      │
+    │   │   ├── UndefinedColumn   42703      │   └── InvalidDatetime   22007
+    │   │   ├── UndefinedFunction 42883      ├── InvalidParameter      22023
+    │   │   ├── UndefinedSchema   3F000      │   └── OutOfDomain       2201W, 2201X, 2201E, 2201F, 2201B, 22011, 22014
+    │   │   └── UndefinedDatabase 3D000      ├── NotNullViolation      23502
+    │   │                                    ├── DependentObjects      2BP01
     │   ├── DuplicateObject       42P07      ├── FeatureNotSupported   0A000
+    │   │   │                                │   └── TransactionTooLarge
     │   │   ├── DuplicateColumn   42701      ├── WrongObjectType       42809
+    │   │   ├── DuplicateSchema   42P06      │
+    │   │   ├── DuplicateDatabase 42P04      │
+    │   │   ├── DuplicateUser     42710      │
     │   │   └── DuplicateAlias    42712      │
     │   ├── AmbiguousColumn       42702      ├── InvalidDefinition     42P17
+    │   │                                    │   └── InvalidTable      42P16
     │   ├── DatatypeMismatch      42804      ├── GroupingError         42803
+    │   │   └── CannotCast        42846      │   └── WindowingError    42P20
+    │   ├── UndefinedParameter    42P02      │
     │   ├── InsufficientPrivilege 42501      ├── CardinalityViolation  21000
     │   ├── StatementTooComplex   54001      ├── ObjectNotReady        55000
     │   ├── UniqueViolation       23505      └── QueryCanceled         57014
@@ -134,6 +142,21 @@ class DuplicateColumn(DuplicateObject):
     sqlstate = "42701"
 
 
+class DuplicateSchema(DuplicateObject):
+    code = "duplicate_schema"
+    sqlstate = "42P06"
+
+
+class DuplicateDatabase(DuplicateObject):
+    code = "duplicate_database"
+    sqlstate = "42P04"
+
+
+class DuplicateUser(DuplicateObject):
+    code = "duplicate_user"
+    sqlstate = "42710"
+
+
 class DuplicateAlias(DuplicateObject):
     code = "duplicate_alias"
     sqlstate = "42712"
@@ -157,6 +180,16 @@ class InvalidColumnReference(UserError):
 class DatatypeMismatch(UserError):
     code = "datatype_mismatch"
     sqlstate = "42804"
+
+
+class CannotCast(DatatypeMismatch):
+    code = "cannot_coerce"
+    sqlstate = "42846"
+
+
+class UndefinedParameter(UserError):
+    code = "undefined_parameter"
+    sqlstate = "42P02"
 
 
 class InsufficientPrivilege(UserError):
@@ -206,9 +239,24 @@ class InvalidText(UserError):
     sqlstate = "22P02"
 
 
+class InvalidDatetime(InvalidText):
+    code = "invalid_datetime_format"
+    sqlstate = "22007"
+
+
 class InvalidParameter(UserError):
     code = "invalid_parameter_value"
     sqlstate = "22023"
+
+
+class OutOfDomain(InvalidParameter):
+    """A value that the clause or the function does not take; PostgreSQL has an SQLSTATE for each."""
+
+    code = "argument_out_of_domain"
+
+    def __init__(self, message: str, *, sqlstate: str, detail: str | None = None) -> None:
+        super().__init__(message, detail=detail)
+        self.sqlstate = sqlstate
 
 
 class NotNullViolation(UserError):
@@ -231,6 +279,10 @@ class FeatureNotSupported(UserError):
     sqlstate = "0A000"
 
 
+class TransactionTooLarge(FeatureNotSupported):
+    code = "transaction_too_large"
+
+
 class WrongObjectType(UserError):
     code = "wrong_object_type"
     sqlstate = "42809"
@@ -241,9 +293,19 @@ class InvalidDefinition(UserError):
     sqlstate = "42P17"
 
 
+class InvalidTable(InvalidDefinition):
+    code = "invalid_table_definition"
+    sqlstate = "42P16"
+
+
 class GroupingError(UserError):
     code = "grouping_error"
     sqlstate = "42803"
+
+
+class WindowingError(GroupingError):
+    code = "windowing_error"
+    sqlstate = "42P20"
 
 
 class CardinalityViolation(UserError):

@@ -37,7 +37,10 @@ from seiche.catalog.temporary import is_temporary, resolved
 from seiche.errors import (
     AmbiguousFunction,
     DependentObjects,
+    DuplicateDatabase,
     DuplicateObject,
+    DuplicateSchema,
+    DuplicateUser,
     FeatureNotSupported,
     InvalidDefinition,
     InvariantError,
@@ -262,7 +265,11 @@ class Catalog:
         self, parts: Sequence[str], search_path: Sequence[str], wanted: frozenset[ObjectKind] | None
     ) -> SeicheError:
         what = next(iter(wanted)).value if wanted is not None and len(wanted) == 1 else "relation"
-        error = UndefinedFunction if wanted == frozenset({ObjectKind.FUNCTION}) else UndefinedTable
+        error: type[UndefinedObject] = UndefinedTable
+        if wanted == frozenset({ObjectKind.FUNCTION}):
+            error = UndefinedFunction
+        elif wanted == frozenset({ObjectKind.INDEX}):
+            error = UndefinedObject
         message = f'{what} "{".".join(parts)}" does not exist'
         places = {parts[-2]} if len(parts) > 1 else set(search_path)
         home = parts[0] if len(parts) == 3 else self.home
@@ -360,7 +367,7 @@ class Catalog:
         self.user(database.owner)
         others = tuple(other for other in self.databases if other.id != database.id)
         if any(other.name == database.name for other in others):
-            raise DuplicateObject(f'database "{database.name}" already exists')
+            raise DuplicateDatabase(f'database "{database.name}" already exists')
         return replace(self, databases=(*others, database))
 
     def without_database(self, name: str) -> Catalog:
@@ -374,7 +381,7 @@ class Catalog:
         self.user(schema.owner)
         others = tuple(other for other in self.schemas if other.id != schema.id)
         if any((other.database, other.name) == (schema.database, schema.name) for other in others):
-            raise DuplicateObject(f'schema "{schema.name}" already exists')
+            raise DuplicateSchema(f'schema "{schema.name}" already exists')
         changed = replace(self, schemas=(*others, schema))
         return changed._with_defaults([schema]) if others == self.schemas else changed
 
@@ -388,7 +395,7 @@ class Catalog:
     def with_user(self, user: User) -> Catalog:
         others = tuple(other for other in self.users if other.id != user.id)
         if any(other.name == user.name for other in others):
-            raise DuplicateObject(f'user "{user.name}" already exists')
+            raise DuplicateUser(f'user "{user.name}" already exists')
         return replace(self, users=(*others, user))
 
     def without_user(self, name: str) -> Catalog:

@@ -98,6 +98,7 @@ class ColumnChanges:
                 self._refuse_if_filled(table, name)
                 return (without_column(table, name),)
             case ast.RenameColumn(name, new_name):
+                renamed = with_column_named(table, name, new_name)
                 readers = self._readers(table)
                 if readers:
                     raise DependentObjects(
@@ -105,7 +106,7 @@ class ColumnChanges:
                         detail=f"{readers[0]} reads it.",
                         hint="Drop them and create them again afterwards.",
                     )
-                return (with_column_named(table, name, new_name),)
+                return (renamed,)
             case ast.RetypeColumn(name, type_):
                 self._refuse_if_filled(table, name)
                 readers = [remembering(each, table) for each in self._readers(table)]

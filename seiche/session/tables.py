@@ -11,7 +11,13 @@ from seiche.catalog.objects import CONNECTOR, CatalogObject, ObjectKind, ObjectS
 from seiche.catalog.parallelism import given
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
-from seiche.errors import InvalidDefinition, UndefinedColumn, nearest
+from seiche.errors import (
+    DuplicateColumn,
+    InvalidDefinition,
+    SyntaxError_,
+    UndefinedColumn,
+    nearest,
+)
 from seiche.model import ROW_ID, Column, RelationId, RelationSchema
 from seiche.plan.explain import Node
 from seiche.session import watermarks
@@ -111,7 +117,10 @@ class TableDefinitions:
             raise InvalidDefinition(f'table "{name}" is filled by a query or by a connector, not by both')
         names = (*statement.columns, *(column.name for column in columns[len(statement.columns) :]))
         if len(names) != len(columns):
-            raise InvalidDefinition(f"{len(names)} column names were given for {len(columns)} columns")
+            raise SyntaxError_(f"{len(names)} column names were given for {len(columns)} columns")
+        for index, each in enumerate(names):
+            if each in names[:index]:
+                raise DuplicateColumn(f'column "{each}" specified more than once', hint="Give one of them an alias.")
         types = [column.type if column.type.kind is not Kind.NULL else None for column in columns]
         if None in types:
             raise InvalidDefinition(

@@ -20,6 +20,7 @@ from seiche.errors import (
     FeatureNotSupported,
     InvalidDefinition,
     InvariantError,
+    SyntaxError_,
     UndefinedObject,
 )
 from seiche.model import RESERVED_COLUMNS, Column, JobId, ObjectId, RelationId
@@ -356,7 +357,7 @@ class ViewDefinitions:
 def _named(wanted: tuple[str, ...], columns: tuple[OutputColumn, ...], *, twice: bool = False) -> tuple[str, ...]:
     """The names of a view's columns, which must differ unless they may come `twice`, as those of a query may."""
     if wanted and len(wanted) != len(columns):
-        raise InvalidDefinition(
+        raise SyntaxError_(
             f"{len(wanted)} column names were given for {len(columns)} columns", hint="Name each column once."
         )
     names = wanted or tuple(column.name for column in columns)

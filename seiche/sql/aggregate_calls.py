@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.errors import GroupingError, WrongObjectType
+from seiche.errors import GroupingError, InvalidColumnReference, WrongObjectType
 from seiche.sql.aggregates import AggregateCall, aggregate, is_aggregate
 from seiche.sql.binder import Binder, Clause
 from seiche.sql.calls import call_of
 from seiche.sql.casts import settle
-from seiche.sql.collecting import HYPOTHETICAL, ORDERED
+from seiche.sql.collecting import HYPOTHETICAL, ORDERED, ORDERED_SETS
 from seiche.sql.functions import undefined
+from seiche.sql.order_keys import order_key
+from seiche.sql.places import begin_of
 
 
 def aggregate_of(
@@ -40,16 +42,25 @@ def aggregate_of(
             distinct = True
             items[index : index + 1] = item.expressions
     star = len(items) == 1 and isinstance(items[0], exp.Star)
+    if name == "count" and not items:
+        raise WrongObjectType("count(*) must be used to call a parameterless aggregate function")
     bound = [] if star else [inside.bind(item) for item in items if not isinstance(item, exp.Star)]
     if distinct:
         items_bound = [settle(item, binder.settings) for item in bound]
         bound = items_bound
+    sorted_by = [inside.ordered(item) for item in ordered]
+    for key, item in zip(sorted_by, ordered, strict=True):
+        if distinct and name not in ORDERED and all(order_key(each) != key.this for each in bound):
+            raise InvalidColumnReference(
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                position=begin_of(item),
+            )
     made = AggregateCall(
         name,
         bound,
-        star=star or (name == "count" and not items),
+        star=star,
         distinct=distinct,
-        order=[inside.ordered(item) for item in ordered],
+        order=sorted_by,
         condition=None if condition is None else inside.condition(condition, "FILTER"),
     )
     special = HYPOTHETICAL.get(name) or ORDERED.get(name)
@@ -71,4 +82,8 @@ def within_group(binder: Binder, node: exp.WithinGroup, condition: exp.Expr | No
     found = call_of(node.this)
     if found is None or not (is_aggregate(found[0]) or found[0] in HYPOTHETICAL):
         raise undefined(node.this.name.lower(), [])
-    return aggregate_of(binder, found[0], found[1], condition, node.expression.expressions)
+    name, arguments = found
+    if name not in ORDERED_SETS and name not in HYPOTHETICAL:
+        ordered = [each.this for each in node.expression.expressions]
+        raise undefined(name, [binder.bind(each) for each in (*arguments, *ordered)])
+    return aggregate_of(binder, name, arguments, condition, node.expression.expressions)

@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from sqlglot import exp
 
-from seiche.errors import DatatypeMismatch, FeatureNotSupported
+from seiche.errors import CannotCast, DatatypeMismatch, FeatureNotSupported
 from seiche.sql import lengths, readings
 from seiche.sql.attempts import attempted
 from seiche.sql.eras import with_era
@@ -163,7 +163,7 @@ def cast(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
     """What the user asked for with `::`."""
     source = type_of(node)
     if not _becomes(node, target.bare, Context.EXPLICIT):
-        raise DatatypeMismatch(f"cannot cast type {source} to {target.bare}")
+        raise CannotCast(f"cannot cast type {source} to {target.bare}")
     if target.bare == NUMERIC and source.kind is Kind.NUMERIC and not _fits_free(source):
         return typed(exp.Paren(this=node), replace(source, declared=False))  # a numeric without limits loses nothing
     if target == NUMERIC and (written := _as_written(node)) is not None:
@@ -333,7 +333,7 @@ def _converted(node: exp.Expr, target: SqlType, settings: Settings) -> exp.Expr:
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ, Kind.TIME:
             local = convert(node, TIMESTAMP, settings)
             return call(TIME, "pmod", micros_of(local), bigint(MICROS_PER_DAY))
-    raise DatatypeMismatch(f"cannot cast type {source} to {target}")
+    raise CannotCast(f"cannot cast type {source} to {target}")
 
 
 def _interval(months: exp.Expr, days: exp.Expr, micros: exp.Expr) -> exp.Expr:

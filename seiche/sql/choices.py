@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.errors import InvalidText, NumericOutOfRange
+from seiche.errors import DatetimeOutOfRange, InvalidText, NumericOutOfRange, SyntaxError_
 from seiche.sql import operators
 from seiche.sql.binder import Binder
 from seiche.sql.casts import common_type, convert, settle
 from seiche.sql.nodes import call, case, is_unknown, null, raising, type_of, typed
-from seiche.sql.places import place_of
+from seiche.sql.places import place_of, pointing_at
 from seiche.types import NULL
 
 
@@ -23,9 +23,9 @@ def case_of(binder: Binder, node: exp.Case) -> exp.Expr:
         if operand is None:
             conditions.append(binder.condition(branch.this, "CASE/WHEN"))
         else:
-            conditions.append(
-                operators.compare(exp.EQ, binder.bind(operand), binder.bind(branch.this), binder.settings)
-            )
+            tested, wanted = binder.bind(operand), binder.bind(branch.this)
+            with pointing_at(branch):
+                conditions.append(operators.compare(exp.EQ, tested, wanted, binder.settings))
         values.append(_branch(binder, branch.args["true"]))
     default = node.args.get("default")
     last = _branch(binder, default) if default is not None else typed(exp.Null(), NULL)
@@ -39,7 +39,7 @@ def _branch(binder: Binder, node: exp.Expr) -> exp.Expr:
     where it is taken."""
     try:
         return binder.bind(node)
-    except (InvalidText, NumericOutOfRange) as error:
+    except (InvalidText, NumericOutOfRange, DatetimeOutOfRange) as error:
         cast = node.unnest()
         if not (binder.settings.strict and isinstance(cast, exp.Cast) and isinstance(cast.this, exp.Literal)):
             raise
@@ -54,12 +54,16 @@ def unified(binder: Binder, nodes: Sequence[exp.Expr], what: str) -> list[exp.Ex
 
 
 def coalesce(binder: Binder, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    if not arguments:
+        raise SyntaxError_('syntax error at or near ")"')
     first, *others = arguments
     nodes = unified(binder, [binder.bind(first), *(_branch(binder, each) for each in others)], "COALESCE")
     return typed(exp.Coalesce(this=nodes[0], expressions=nodes[1:]), type_of(nodes[0]))
 
 
 def nullif(binder: Binder, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    if len(arguments) != 2:
+        raise SyntaxError_("NULLIF takes two arguments")
     left, right = (binder.bind(a) for a in arguments)
     same = operators.compare(exp.EQ, left, right, binder.settings)
     kept = (

@@ -232,6 +232,9 @@ def _jsonb_object_agg(made: AggregateCall, settings: Settings) -> exp.Expr:
 # --- ordered sets ------------------------------------------------------------------------------------
 
 
+ORDERED_SETS = ("mode", "percentile_cont", "percentile_disc", "approx_percentile")
+
+
 def _ordered(made: AggregateCall) -> exp.Expr:
     if len(made.order) != 1:
         raise undefined(made.name, made.arguments, aggregate_names())

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from seiche.errors import DatatypeMismatch, SyntaxError_, UndefinedColumn, UndefinedObject, WrongObjectType, nearest
+from seiche.errors import (
+    DatatypeMismatch,
+    IndeterminateType,
+    SyntaxError_,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+    nearest,
+)
 from seiche.sql import choices, operators
 from seiche.sql.aggregates import AggregateCall, aggregate
 from seiche.sql.attempts import attempted
@@ -21,7 +29,7 @@ def array(binder: Binder, node: exp.Array) -> exp.Expr:
     if len(node.expressions) == 1 and isinstance(node.expressions[0], QUERY):
         return _listed(binder, node.expressions[0])
     if not node.expressions:
-        raise UndefinedObject(
+        raise IndeterminateType(
             "cannot determine type of empty array",
             hint="Explicitly cast to the desired type, for example ARRAY[]::integer[].",
         )

@@ -11,7 +11,7 @@ from itertools import islice
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, SeicheError, SyntaxError_
+from seiche.errors import FeatureNotSupported, SeicheError, SyntaxError_, UndefinedParameter
 from seiche.sql import (
     aggregate_calls,
     choices,
@@ -155,7 +155,7 @@ def _parameter(binder: Binder, node: exp.Expr) -> exp.Expr:
         return invoke("abs", [binder.bind(exp.Column(this=exp.to_identifier(node.this.name)))], binder.settings)
     parameters, number = binder.settings.parameters, node.name
     if parameters is None or not number.isdecimal():
-        raise FeatureNotSupported(f"parameter {node.sql('seiche')} has no value")
+        raise UndefinedParameter(f"there is no parameter {node.sql('seiche')}")
     type_ = parameters.type(int(number))
     value = parameters.value(int(number)) if parameters.has_values else None
     if type_ is not None:

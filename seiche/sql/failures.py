@@ -17,11 +17,13 @@ from seiche.errors import (
     DiskFull,
     DivisionByZero,
     EngineStopped,
+    InvalidDatetime,
     InvalidParameter,
     InvalidText,
     InvariantError,
     NotNullViolation,
     NumericOutOfRange,
+    OutOfDomain,
     SeicheError,
     StringTooLong,
 )
@@ -177,6 +179,14 @@ _UNPLANNED = frozenset(
 
 SEVERAL_ROWS = "more than one row returned by a subquery used as an expression"
 
+_TEMPORAL = ("date", "time", "interval")  # as the names of such types begin
+# What a function complains about, in PostgreSQL's words, and its SQLSTATE.
+_DOMAINS = {
+    "logarithm": "2201E",
+    "square root": "2201F",
+    "negative substring length": "22011",
+}
+
 # The code with which Spark ends its process when a thread has no memory left.
 OUT_OF_MEMORY = 52
 
@@ -226,12 +236,14 @@ def translate_spark_error(error: BaseException) -> SeicheError:
             value = _first(r"The value (?:'(.*?)'|(\S+)) of the type", message)
             type_ = _type_name(_first(r'cannot be cast to "([^"]+)"', message) or "")
             detail = INVALID_DIGIT if type_ in ("smallint", "integer", "bigint") else None
-            return InvalidText(f'invalid input syntax for type {type_}: "{value}"', detail=detail)
+            kind_of_error = InvalidDatetime if type_.startswith(_TEMPORAL) else InvalidText
+            return kind_of_error(f'invalid input syntax for type {type_}: "{value}"', detail=detail)
         case "CONVERSION_INVALID_INPUT" | "INVALID_FORMAT" | "CANNOT_PARSE_TIMESTAMP" | "DATETIME_FIELD_OUT_OF_BOUNDS":
             value = _first(r"The value '(.*?)'", message) or _first(r"Text '(.*?)'", message)
             shown = f': "{value}"' if value else ""
-            kind = "date/time" if "TIME" in condition else "value"
-            return InvalidText(f"invalid {kind} input{shown}", detail=_sentence(message))
+            if "TIME" in condition:
+                return InvalidDatetime(f"invalid date/time input{shown}", detail=_sentence(message))
+            return InvalidText(f"invalid value input{shown}", detail=_sentence(message))
         case "CAST_OVERFLOW" | "CAST_OVERFLOW_IN_TABLE_INSERT":
             type_ = _first(r'cannot be cast to "([^"]+)"', message) or ""
             return NumericOutOfRange(f"{_type_name(type_)} out of range")
@@ -262,7 +274,9 @@ def translate_spark_error(error: BaseException) -> SeicheError:
         case "USER_RAISED_EXCEPTION" if "value too long for type" in message:
             return StringTooLong(_sentence(message).rstrip("."))
         case "USER_RAISED_EXCEPTION" if "invalid input syntax for type" in message:
-            return InvalidText(_sentence(message).rstrip("."))
+            told = _sentence(message).rstrip(".")
+            of_time = told.partition("for type ")[2].startswith(_TEMPORAL)
+            return InvalidDatetime(told) if of_time else InvalidText(told)
         case "USER_RAISED_EXCEPTION" if "field value out of range" in message or "date out of range" in message:
             told, _, reason = _sentence(message).partition(". ")
             return DatetimeOutOfRange(told, detail=reason or None)
@@ -274,9 +288,18 @@ def translate_spark_error(error: BaseException) -> SeicheError:
             told, _, reason = _sentence(message).partition(". ")
             return InvalidParameter(told, detail=reason or None)
         case "USER_RAISED_EXCEPTION":
-            return InvalidParameter(_sentence(message).rstrip("."))
+            told = _sentence(message).rstrip(".")
+            for words, sqlstate in _DOMAINS.items():
+                if words in told:
+                    return OutOfDomain(told, sqlstate=sqlstate)
+            return InvalidParameter(told)
+        case "INVALID_PARAMETER_VALUE" if condition.endswith(".PATTERN"):
+            return OutOfDomain("invalid regular expression", sqlstate="2201B", detail=_sentence(message))
         case "INVALID_ARRAY_INDEX" | "INVALID_PARAMETER_VALUE" | "INVALID_REGEXP_REPLACE" | "INVALID_UTF8_STRING":
             return DataException("invalid value in an expression", detail=_sentence(message))
+        case "INVALID_TIMEZONE":
+            zone = _first(r"The timezone: (\S+)", message)
+            return InvalidParameter(f'time zone "{zone}" not recognized')
         case "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY":
             return _unsupported(message)
     if condition:

@@ -71,7 +71,7 @@ def bind_group(
 def _group_key(
     binding: Binding, item: exp.Expr, scope: Scope, projections: Sequence[exp.Expr], columns: Sequence[OutputColumn]
 ) -> exp.Expr:
-    position = ordinal(item)
+    position = ordinal(item, "GROUP BY")
     if position is not None:
         output_at(columns, item, "GROUP BY")
         return _no_aggregate(binding, projections[position - 1].this)
@@ -109,11 +109,24 @@ def check_grouping(
         _check_grouped(part, groups, refs)
 
 
+def _check_grouping_call(node: exp.Expr, groups: Sequence[exp.Expr]) -> None:
+    """`grouping(…)` tells of keys, and of nothing else."""
+    for call in node.find_all(exp.Anonymous):
+        if str(call.this) in ("grouping", "grouping_id"):
+            for argument in call.expressions:
+                if all(argument != group for group in groups):
+                    raise GroupingError(
+                        "arguments to GROUPING must be grouping expressions of the associated query level",
+                        position=place_of(argument),
+                    )
+
+
 def _check_grouped(node: exp.Expr, groups: Sequence[exp.Expr], refs: frozenset[str]) -> None:
     stack = [node]
     while stack:
         current = stack.pop()
         if is_aggregate_node(current) or any(current == group for group in groups):
+            _check_grouping_call(current, groups)
             continue
         if isinstance(current, exp.Column):
             if current.table in refs:

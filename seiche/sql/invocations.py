@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from seiche.errors import DatatypeMismatch, FeatureNotSupported, GroupingError
+from seiche.errors import DatatypeMismatch, FeatureNotSupported, WrongObjectType
 from seiche.sql import aggregate_calls, choices, compounds, overloads, secret_arguments
 from seiche.sql.aggregates import aggregate_names, is_aggregate
 from seiche.sql.attempts import attempted
@@ -76,7 +76,7 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
     if is_aggregate(name) or (name in ORDERED and any(isinstance(a, exp.Order) for a in arguments)):
         return aggregate_calls.aggregate_of(binder, name, arguments, None, ())
     if name in RANKING or name in OFFSET:
-        raise GroupingError(f"window function {name} requires an OVER clause")
+        raise WrongObjectType(f"window function {name} requires an OVER clause")
     if not is_function(name) and name in CAST_NAMES and len(arguments) == 1:
         return cast(binder.bind(arguments[0]), CAST_NAMES[name], binder.settings)
     if not is_function(name) and (own := user_aggregate(binder, name, arguments)) is not None:
@@ -88,6 +88,14 @@ def invoked(binder: Binder, name: str, arguments: list[exp.Expr], node: exp.Expr
         if written[0].columns:
             raise _misplaced_rows(binder)
         return inlined(binder, *written)
+    for argument in arguments:
+        match argument:
+            case exp.Distinct():
+                raise WrongObjectType(f"DISTINCT specified, but {name} is not an aggregate function")
+            case exp.Order():
+                raise WrongObjectType(f"ORDER BY specified, but {name} is not an aggregate function")
+            case exp.Star():
+                raise undefined(name, [])
     bound = [binder.bind(argument) for argument in arguments]
     if not is_function(name):
         if name in _SET_RETURNING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
@@ -15,7 +16,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlglot import exp
 
-from seiche.errors import InvalidParameter, InvalidText, NumericOutOfRange
+from seiche.errors import (
+    DatetimeOutOfRange,
+    InvalidDatetime,
+    InvalidParameter,
+    InvalidText,
+    NumericOutOfRange,
+)
 from seiche.far_days import far_text, near_text
 from seiche.sql.nodes import Settings, bigint, boolean, call, integer, null, spark_cast, text, typed
 from seiche.types import (
@@ -84,6 +91,8 @@ INVALID_DIGIT = "There is an invalid digit found in string."
 
 def _invalid(value: str, type_: SqlType) -> InvalidText:
     detail = INVALID_DIGIT if type_.is_integer else None
+    if type_.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL):
+        return InvalidDatetime(f'invalid input syntax for type {bare_name(type_)}: "{value}"')
     return InvalidText(f'invalid input syntax for type {bare_name(type_)}: "{value}"', detail=detail)
 
 
@@ -230,7 +239,7 @@ def parse_timestamp(value: str, type_: SqlType, settings: Settings) -> tuple[dat
                 day = datetime(int(found["year"]), int(found["month"]), int(found["day"]))
                 moment = day + timedelta(microseconds=_clock(found)) if found["hour"] else day
             except (ValueError, OverflowError):
-                raise InvalidText(
+                raise DatetimeOutOfRange(
                     f'date/time field value out of range: "{value}"',
                     hint="Write dates as YYYY-MM-DD, those before the year 1 with BC behind them.",
                 ) from None
@@ -263,6 +272,8 @@ def _zone(name: str | None, value: str, type_: SqlType) -> ZoneInfo | timedelta 
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
+        if "/" in name:  # a word may be anything, this is meant for a zone
+            raise InvalidParameter(f'time zone "{name.lower()}" not recognized') from None
         raise _invalid(value, type_) from None
 
 
@@ -277,11 +288,11 @@ def parse_time(value: str) -> int:
     """Microseconds since midnight."""
     found = _TIME.fullmatch(value)
     if not found:
-        raise InvalidText(f'invalid input syntax for type time: "{value}"')
+        raise InvalidDatetime(f'invalid input syntax for type time: "{value}"')
     try:
         return _clock(found)
     except ValueError:
-        raise InvalidText(f'date/time field value out of range: "{value}"') from None
+        raise DatetimeOutOfRange(f'date/time field value out of range: "{value}"') from None
 
 
 def date_literal(value: date, cycles: int = 0) -> exp.Expr:
@@ -341,7 +352,7 @@ def parse_interval(value: str, unit: str | None = None) -> tuple[int, int, int]:
     while position < len(body):
         found = _PART.match(body, position)
         if not found:
-            raise InvalidText(f'invalid input syntax for type interval: "{value}"')
+            raise InvalidDatetime(f'invalid input syntax for type interval: "{value}"')
         position = found.end()
         if found["hours"] is not None:
             clock = (int(found["hours"]) * 60 + int(found["minutes"] or 0)) * 60 + Decimal(found["seconds"] or 0)
@@ -362,9 +373,9 @@ def parse_interval(value: str, unit: str | None = None) -> tuple[int, int, int]:
             elif name in _MICRO_UNITS:
                 micros += amount * _MICRO_UNITS[name]
             else:
-                raise InvalidText(f'invalid input syntax for type interval: "{value}"')
+                raise InvalidDatetime(f'invalid input syntax for type interval: "{value}"')
     if not body:
-        raise InvalidText(f'invalid input syntax for type interval: "{value}"')
+        raise InvalidDatetime(f'invalid input syntax for type interval: "{value}"')
     micros += (days - int(days)) * MICROS_PER_DAY
     sign = -1 if ago else 1
     return sign * int(months), sign * int(days), sign * int(micros.to_integral_value())
@@ -407,7 +418,10 @@ def _bytes(value: str) -> bytes:
         try:
             return bytes.fromhex(value[2:])
         except ValueError:
-            raise InvalidText(f'invalid hexadecimal data in "{value}"') from None
+            wrong = next((each for each in value[2:] if each not in string.hexdigits + " \t\n"), None)
+            if wrong is not None:
+                raise InvalidParameter(f'invalid hexadecimal digit: "{wrong}"') from None
+            raise InvalidParameter("invalid hexadecimal data: odd number of digits") from None
     return re.sub(
         rb"\\(\\|[0-3][0-7]{2})",
         lambda m: b"\\" if m[1] == b"\\" else bytes([int(m[1], 8)]),

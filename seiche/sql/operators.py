@@ -11,7 +11,7 @@ import re
 
 from sqlglot import exp
 
-from seiche.errors import InvalidParameter, UndefinedFunction
+from seiche.errors import AmbiguousFunction, InvalidParameter, UndefinedFunction
 from seiche.sql import intervals, regexes
 from seiche.sql.attempts import attempt_of, attempted
 from seiche.sql.casts import Context, as_numeric, castable, coerce, common_type, convert, settle, to_text
@@ -94,7 +94,7 @@ def _adapt(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings) -> 
     if is_unknown(left) and is_unknown(right):
         if isinstance(left, exp.Null) and isinstance(right, exp.Null):
             return convert(left, INTEGER, settings), convert(right, INTEGER, settings)
-        raise UndefinedFunction(
+        raise AmbiguousFunction(
             f"operator is not unique: unknown {symbol} unknown",
             hint="Could not choose a best candidate operator. You might need to add explicit type casts.",
         )

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from seiche.errors import (
+    AmbiguousColumn,
     DatatypeMismatch,
     FeatureNotSupported,
     InvalidColumnReference,
-    InvalidParameter,
     NumericOutOfRange,
+    OutOfDomain,
     SyntaxError_,
+    UndefinedColumn,
+    UndefinedTable,
 )
 from seiche.sql.binder import Binder, Clause, sorted_by
 from seiche.sql.binding import Binding
@@ -51,14 +54,14 @@ def _sort_target(
         column = columns[index]
         return typed(exp.column(column.alias, quoted=True), VARCHAR if column.type.kind is Kind.NULL else column.type)
 
-    position = ordinal(item)
+    position = ordinal(item, "ORDER BY")
     if position is not None:
         output_at(columns, item, "ORDER BY")
         return output(position - 1)
     if isinstance(item, exp.Column) and not item.table:
         named = [index for index, column in enumerate(columns) if column.name == item.name]
         if len({projections[index].this for index in named}) > 1:
-            raise SyntaxError_(f'ORDER BY "{item.name}" is ambiguous', position=place_of(item))
+            raise AmbiguousColumn(f'ORDER BY "{item.name}" is ambiguous', position=place_of(item))
         if named:
             return output(named[0])
     bound = settle(binder.bind(item), binding.settings)
@@ -84,7 +87,7 @@ def ordered_output(binding: Binding, bound: Bound, node: exp.Expr) -> Bound:
     if order is not None:
         keys = []
         for item in order.expressions:
-            if ordinal(item.this) is not None:
+            if ordinal(item.this, "ORDER BY") is not None:
                 target = output_at(bound.columns, item.this, "ORDER BY")
                 keys.append(sorted_by(typed(exp.column(target.alias, quoted=True), target.type), item))
             elif isinstance(node, exp.SetOperation) and not _is_output(item.this):
@@ -121,14 +124,14 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
             or (value.name.upper() == "ALL" and not isinstance(value, exp.Literal))
         ):
             continue
-        given = binder.bind(value)
+        given = _without_columns(value, binder, binding.expressions(scope, Clause.LIMIT), name.upper())
         if not is_unknown(given) and not type_of(given).is_number:
             raise DatatypeMismatch(
                 f"argument of {name.upper()} must be type bigint, not type {type_of(given)}", position=place_of(given)
             )
         bound = convert(given, BIGINT, binding.settings)
         if (constant_integer(bound) or 0) < 0:
-            raise InvalidParameter(f"{name.upper()} must not be negative")
+            raise OutOfDomain(f"{name.upper()} must not be negative", sqlstate="2201W" if name == "limit" else "2201X")
         if isinstance(value, exp.Literal) and value.name.isdigit() and int(value.name) > _INTEGER_MAX:
             if int(value.name) > _BIGINT_MAX:
                 raise NumericOutOfRange(f"value of {name.upper()} is out of range for type bigint")
@@ -142,6 +145,16 @@ def limits(binding: Binding, ast: exp.Query, node: exp.Expr, scope: Scope) -> No
         ast.set(name, kind(expression=plain))
     if with_ties and ast.args.get("limit") is not None:
         ast.args["limit"].set("with_ties", True)
+
+
+def _without_columns(value: exp.Expr, binder: Binder, around: Binder, clause: str) -> exp.Expr:
+    """The value bound, which may read no column, be there one of that name or not."""
+    try:
+        return binder.bind(value)
+    except (UndefinedColumn, UndefinedTable) as error:
+        around.bind(value)
+        message = f"argument of {clause} must not contain variables"
+        raise InvalidColumnReference(message, position=error.position) from error
 
 
 def check_distinct(keys: Sequence[exp.Expr]) -> None:
@@ -179,7 +192,7 @@ def distinct_on(
     partition = [spelled(sort_key(item)) for item in wanted]
     for key in keys[: len(wanted)]:
         if not any(order_key(item) == key.this for item in wanted):
-            raise SyntaxError_(
+            raise InvalidColumnReference(
                 "SELECT DISTINCT ON expressions must match initial ORDER BY expressions", position=begin_of(items[0])
             )
     ordering = [spelled(key) for key in keys] or [exp.Ordered(this=exp.Null(), desc=False, nulls_first=False)]

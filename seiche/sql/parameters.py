@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seiche.errors import ProtocolViolation, SyntaxError_
+from seiche.errors import ProtocolViolation, UndefinedParameter
 from seiche.types import VARCHAR, Kind, SqlType
 
 PARAMETER = "parameter"  # the mark on a node that stands for a parameter without a type yet
@@ -31,10 +31,10 @@ class Parameters:
     def type(self, number: int) -> SqlType | None:
         """The type of a parameter; None while nothing has needed one."""
         if not 1 <= number <= _NUMBER_MAX:
-            raise SyntaxError_(f"there is no parameter ${number}")
+            raise UndefinedParameter(f"there is no parameter ${number}")
         if number > len(self._types):
             if self._values is not None:
-                raise SyntaxError_(f"there is no parameter ${number}")
+                raise UndefinedParameter(f"there is no parameter ${number}")
             self._types.extend([None] * (number - len(self._types)))
         return self._types[number - 1]
 

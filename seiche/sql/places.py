@@ -135,6 +135,7 @@ class PlacingParser(RisingWaveParser):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._shifts: list[tuple[int, Token]] = []
         for table in _OPERATORS:
             self._note_operators(table, lambda: self._prev)
         self._note_operators("RANGE_PARSERS", self._range_operator)
@@ -147,6 +148,46 @@ class PlacingParser(RisingWaveParser):
         """The operator before the cursor, or the NOT before it."""
         before = self._tokens[self._index - 2] if self._index > 1 else self._prev
         return before if before.token_type is TokenType.NOT else self._prev
+
+    def _match_pair(self, first: TokenType, second: TokenType, advance: bool = True) -> bool:
+        """Notes where `<<` and `>>` stand, which are two tokens. What was read in vain is forgotten."""
+        token = self._curr
+        matched = super()._match_pair(first, second, advance=advance)
+        if matched and advance and first is second and first in (TokenType.LT, TokenType.GT):
+            self._shifts = [(index, shift) for index, shift in self._shifts if index < self._index]
+            self._shifts.append((self._index, token))
+        return matched
+
+    def expression(self, instance: N, token: Token | None = None, comments: list[str] | None = None) -> N:
+        if isinstance(instance, exp.BitwiseLeftShift | exp.BitwiseRightShift) and self._shifts:
+            _placed(instance, self._shifts.pop()[1])
+        elif isinstance(instance, exp.If) and (when := self._last_when()) is not None:
+            _placed(instance, when)
+        return super().expression(instance, token, comments)
+
+    def _last_when(self) -> Token | None:
+        """The WHEN of the CASE that is being read, past those that are read already."""
+        inside = 0
+        for token in reversed(self._tokens[: self._index]):
+            match token.token_type:
+                case TokenType.END:
+                    inside += 1
+                case TokenType.CASE if inside:
+                    inside -= 1
+                case TokenType.WHEN if not inside:
+                    return token
+                case TokenType.CASE:
+                    return None
+        return None
+
+    def _parse_window_spec(self) -> dict[str, str | exp.Expr | None]:
+        """A bound that is no expression knows its place too."""
+        after = self._curr is not None and self._curr.token_type is TokenType.BETWEEN
+        token = self._next if after else self._curr
+        spec: dict[str, str | exp.Expr | None] = super()._parse_window_spec()
+        if isinstance(spec["value"], str):
+            spec["value"] = PlacedName(spec["value"], token.start + 1)
+        return spec
 
     def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
         token = self._curr

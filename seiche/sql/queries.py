@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, SeicheError, SyntaxError_
+from seiche.errors import FeatureNotSupported, SeicheError, SyntaxError_, WindowingError
 from seiche.sql.binder import Clause
 from seiche.sql.binding import Binding, CommonTable, common_tables
 from seiche.sql.bound import Bound, Names, aliased, derived_table, has_tail
@@ -81,6 +81,8 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
     select = exp.Select()
     bind_from(binding, node, select, scope, tables_)
     for window in node.args.get("windows") or ():
+        if window.name in scope.windows:
+            raise WindowingError(f'window "{window.name}" is already defined')
         scope.windows[window.name] = window
     node = exploded(binding, node, select, scope)
     if (where := node.args.get("where")) is not None:

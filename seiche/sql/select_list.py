@@ -8,13 +8,13 @@ from sqlglot import exp
 
 from seiche.errors import (
     AmbiguousColumn,
-    DatatypeMismatch,
     DuplicateColumn,
     FeatureNotSupported,
     InvalidColumnReference,
     SyntaxError_,
     UndefinedColumn,
     UserError,
+    WrongObjectType,
 )
 from seiche.sql import tables
 from seiche.sql.aggregates import is_aggregate
@@ -114,7 +114,7 @@ def _left_out(named: exp.Expr, entries: Sequence[Entry], scope: Scope) -> exp.Ex
 def _fields(binding: Binding, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
     type_ = type_of(node)
     if type_.kind is not Kind.STRUCT:
-        raise DatatypeMismatch(f"type {type_} is not composite")
+        raise WrongObjectType(f"type {type_} is not composite")
     return [
         (name, typed(exp.Dot(this=exp.Paren(this=node.copy()), expression=exp.to_identifier(name, quoted=True)), part))
         for name, part in type_.fields
@@ -216,8 +216,11 @@ def _become_column(part: exp.Expr, node: exp.Select, ref: str, index: int) -> No
     part.replace(exp.alias_(column, called[0], quoted=True) if part.parent is node else column)
 
 
-def ordinal(node: exp.Expr) -> int | None:
-    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+def ordinal(node: exp.Expr, clause: str) -> int | None:
+    """The place of an output column that a bare number stands for. No other constant may stand there."""
+    if isinstance(node, exp.Literal):
+        if node.is_string or not node.name.isdigit():
+            raise SyntaxError_(f"non-integer constant in {clause}", position=place_of(node))
         return int(node.name)
     return None
 

@@ -7,7 +7,15 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, GroupingError, SyntaxError_, UndefinedObject, WrongObjectType
+from seiche.errors import (
+    FeatureNotSupported,
+    GroupingError,
+    InvalidColumnReference,
+    OutOfDomain,
+    UndefinedObject,
+    WindowingError,
+    WrongObjectType,
+)
 from seiche.sql import aggregate_calls, choices, frames
 from seiche.sql.aggregates import AGGREGATE, is_aggregate
 from seiche.sql.binder import Binder, Clause
@@ -17,10 +25,12 @@ from seiche.sql.functions import undefined
 from seiche.sql.literals import MICROS_PER_DAY, interval_constant
 from seiche.sql.nodes import bigint, call, integer, is_unknown, null, spark_cast, type_of, typed
 from seiche.sql.operators import sort_key
-from seiche.sql.places import place_of
+from seiche.sql.places import begin_of, place_of
 from seiche.sql.user_aggregates import aggregated, user_aggregate
 from seiche.types import BIGINT, DOUBLE, INTEGER, Kind, SqlType
 
+_SIDES = ("start", "end")  # of a frame
+_WITHOUT_DISTANCE = (Kind.VARCHAR, Kind.BOOLEAN, Kind.BYTEA, Kind.JSONB, Kind.ARRAY, Kind.STRUCT)
 _MICROS = "micros"  # marks a frame bound that was an interval
 RANKING: dict[str, tuple[SqlType, SqlType]] = {
     "row_number": (INTEGER, BIGINT),
@@ -39,7 +49,9 @@ def window_names() -> tuple[str, ...]:
 
 def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
     if not binder.clause.windows:
-        raise GroupingError(f"window functions are not allowed in {binder.clause.value}")
+        if binder.clause is Clause.AGGREGATE:
+            raise GroupingError("aggregate function calls cannot contain window function calls")
+        raise WindowingError(f"window functions are not allowed in {binder.clause.value}")
     inside = binder.within(Clause.WINDOW)
     partition, order, spec = _window_parts(binder, node, inside)
     function = node.this
@@ -56,6 +68,9 @@ def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
     if any(isinstance(each, exp.IgnoreNulls | exp.RespectNulls) for each in arguments):  # said inside the parentheses
         ignore_nulls = any(isinstance(each, exp.IgnoreNulls) for each in arguments)
         arguments = [e.this if isinstance(e, exp.IgnoreNulls | exp.RespectNulls) else e for e in arguments]
+
+    if any(isinstance(each, exp.Distinct) for each in arguments):
+        raise FeatureNotSupported("DISTINCT is not implemented for window functions")
 
     nothing = spec is not None and _is_empty(spec)
     if nothing:  # Spark knows no such frame, but one of which no row is taken
@@ -83,6 +98,9 @@ def windowed(binder: Binder, node: exp.Window) -> exp.Expr:
     if name in RANKING:
         type_, cast_to = RANKING[name]
         given = [_folded(convert(inside.bind(a), INTEGER, binder.settings)) for a in arguments]
+        parts = _whole(given[0]) if name == "ntile" and given else None
+        if parts is not None and parts < 1:
+            raise OutOfDomain("argument of ntile must be greater than zero", sqlstate="22014")
         made = over(call(type_, name, *given))
         return spark_cast(made, cast_to) if cast_to != type_ else made
     if name in OFFSET:
@@ -181,8 +199,14 @@ def _window_parts(
         base = binder.surroundings.window(named.name)
         if base is None:
             raise UndefinedObject(f'window "{named.name}" does not exist', position=place_of(named))
+        if partition_by:
+            raise WindowingError(f'cannot override PARTITION BY clause of window "{named.name}"')
+        if order_by is not None and base.args.get("order") is not None:
+            raise WindowingError(f'cannot override ORDER BY clause of window "{named.name}"')
+        if base.args.get("spec") is not None and (order_by is not None or spec is not None):
+            raise WindowingError(f'cannot copy window "{named.name}" because it has a frame clause')
         named = base.args.get("alias")
-        partition_by = partition_by or list(base.args.get("partition_by") or ())
+        partition_by = list(base.args.get("partition_by") or ())
         order_by = order_by or base.args.get("order")
         spec = spec or base.args.get("spec")
     if order_by is not None and order_by.args.get("session_gap") is not None:
@@ -192,6 +216,14 @@ def _window_parts(
     if spec is None:
         return partition, order, None
     frame = _frame(binder, spec, inside)
+    offsets = any(isinstance(frame.args.get(side), exp.Expr) for side in ("start", "end"))
+    if offsets and frame.args["kind"] == "RANGE" and len(order) != 1:
+        raise WindowingError("RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column")
+    if offsets and frame.args["kind"] == "RANGE" and type_of(order[0].this).kind in _WITHOUT_DISTANCE:
+        type_ = type_of(order[0].this)
+        raise FeatureNotSupported(f"RANGE with offset PRECEDING/FOLLOWING is not supported for column type {type_}")
+    if frame.args["kind"] == "GROUPS" and not order:
+        raise WindowingError("GROUPS mode requires an ORDER BY clause")
     if any(isinstance(bound, exp.Expr) and bound.meta.get(_MICROS) for bound in frame.args.values()):
         order = [_in_micros(order)]
     return partition, order, frame
@@ -210,7 +242,7 @@ def _is_empty(spec: exp.WindowSpec) -> bool:
 def _in_micros(order: Sequence[exp.Expr]) -> exp.Expr:
     """The one moment that a frame of time is ordered by, in the unit of its bounds."""
     if len(order) != 1:
-        raise SyntaxError_("RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column")
+        raise WindowingError("RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column")
     key = order[0].copy()
     moment = key.this
     is_time = type_of(moment).kind is Kind.TIME
@@ -220,17 +252,46 @@ def _in_micros(order: Sequence[exp.Expr]) -> exp.Expr:
 
 def _frame(binder: Binder, spec: exp.WindowSpec, inside: Binder) -> exp.WindowSpec:
     kind = str(spec.args.get("kind") or "").upper()
+    _check_bounds(spec)
     made = exp.WindowSpec(kind=kind, exclude=spec.args.get("exclude"))
     for side in ("start", "end"):
         bound = spec.args.get(side)
         if isinstance(bound, exp.Expr):
-            bound = _frame_bound(binder, inside.bind(bound))
+            bound = _frame_bound(binder, _without_columns(inside.bind(bound), kind))
         made.set(side, bound.upper() if isinstance(bound, str) else bound)
         direction = spec.args.get(f"{side}_side")
         made.set(f"{side}_side", direction.upper() if direction else None)
     if made.args.get("end") is None:
         made.set("end", "CURRENT ROW")
     return made
+
+
+def _check_bounds(spec: exp.WindowSpec) -> None:
+    """Refuses a frame that begins after it ends, whatever the rows are."""
+    (start, begins), (end, ends) = ((spec.args.get(s), (spec.args.get(f"{s}_side") or "").upper()) for s in _SIDES)
+    if start == "UNBOUNDED" and begins == "FOLLOWING":
+        raise WindowingError("frame start cannot be UNBOUNDED FOLLOWING", position=_place_of(start))
+    if end == "UNBOUNDED" and ends == "PRECEDING":
+        raise WindowingError("frame end cannot be UNBOUNDED PRECEDING", position=_place_of(end))
+    if start == "CURRENT ROW" and ends == "PRECEDING":
+        raise WindowingError("frame starting from current row cannot have preceding rows", position=_place_of(end))
+    if begins == "FOLLOWING" and end is None:
+        message = "frame starting from following row cannot end with current row"
+        raise WindowingError(message, position=_place_of(start))
+    if begins == "FOLLOWING" and (ends == "PRECEDING" or end == "CURRENT ROW"):
+        raise WindowingError("frame starting from following row cannot have preceding rows", position=_place_of(end))
+
+
+def _place_of(bound: exp.Expr | str | None) -> int | None:
+    return begin_of(bound) if isinstance(bound, exp.Expr) else place_of(bound)
+
+
+def _without_columns(bound: exp.Expr, kind: str) -> exp.Expr:
+    column = bound.find(exp.Column)
+    if column is not None:
+        message = f"argument of {kind} must not contain variables"
+        raise InvalidColumnReference(message, position=place_of(column))
+    return bound
 
 
 def _frame_bound(binder: Binder, node: exp.Expr) -> exp.Expr:

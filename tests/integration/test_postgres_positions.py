@@ -1,4 +1,4 @@
-"""Where an error points in its statement, against where a real PostgreSQL points.
+"""The SQLSTATE of an error and where it points in its statement, against those of a real PostgreSQL.
 
 The wrong statements stand in `wrong_statements.txt`, one on a line. All of them fail before anything runs, so nothing
 here needs Spark. A few positions differ by design: those of statements that PostgreSQL does not analyze (TRUNCATE,
@@ -35,6 +35,18 @@ OVER_LINES = (
     "SET timezone = 'UTC';\n\n  SELECT flag, tons\n  FROM ships GROUP BY flag",
     "SET timezone = 'UTC';\nSET timezone = 'UTC';\nINSERT INTO ships (id, nosuch)\nVALUES (1, 2);\nSELECT 1",
 )
+# Statements that fail by another SQLSTATE here: what PostgreSQL finds no function or operator for is told as types that
+# do not match, other databases can be read, and names of many parts are looked for.
+OTHER_SQLSTATES = {
+    "SELECT crew && tons FROM arrivals": "42804",
+    "SELECT crew || 1 FROM arrivals": "42804",
+    "SELECT array_append(crew, 1) FROM arrivals": "42804",
+    "SELECT * FROM generate_series(true, false)": "42804",
+    "SELECT '{\"a\":1}'::jsonb #> 1": "42846",
+    "CREATE TABLE buoys (id int DEFAULT tons)": "42703",
+    "SELECT * FROM nosuch.public.ships": "3D000",
+    "SELECT a.b.c.d.e FROM ships": "42P01",
+}
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +64,14 @@ def session() -> Iterator[Session]:
 
 
 @pytest.mark.parametrize("statement", [*WRONG, *OVER_LINES])
-def test_an_error_points_where_postgres_points(
+def test_an_error_is_and_points_where_that_of_postgres_is_and_points(
     postgres: psycopg.Connection[Any], session: Session, statement: str
 ) -> None:
     with pytest.raises(psycopg.Error) as wanted:
         postgres.execute(statement)
     with pytest.raises(UserError) as caught:
         session.execute(statement)
+    assert caught.value.sqlstate == OTHER_SQLSTATES.get(statement, wanted.value.sqlstate)
     there = wanted.value.diag.statement_position
     assert _pointed(statement, caught.value.position) == _pointed(statement, int(there) if there else None)
 

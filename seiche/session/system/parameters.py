@@ -8,7 +8,7 @@ from functools import cache
 from sqlglot import exp
 
 from seiche.catalog.system_views import SYSTEM_VIEWS
-from seiche.errors import UserError
+from seiche.errors import UndefinedParameter
 from seiche.session.system.rewrite import type_name
 from seiche.types import BIGINT, BOOLEAN, INTEGER, SMALLINT, VARCHAR, SqlType, array_of
 
@@ -46,7 +46,7 @@ def filled(tree: exp.Expr, values: Mapping[int, str | None] | None) -> exp.Expr:
         if number is None:
             continue
         if number not in values:
-            raise UserError(f"there is no parameter ${number}")
+            raise UndefinedParameter(f"there is no parameter ${number}")
         value = values[number]
         node.replace(exp.Null() if value is None else exp.Literal.string(value))
     return copied

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, InvalidParameter
+from seiche.errors import FeatureNotSupported, InvalidParameter, OutOfDomain
 from seiche.sql.casts import convert, to_text
 from seiche.sql.functions.formats import formatted
 from seiche.sql.functions.registry import Any_, Maker, function
@@ -79,7 +79,7 @@ def _substring(arguments: Nodes, settings: Settings) -> exp.Expr:
     length = rest[0]
     first, size = constant_integer(start), constant_integer(length)
     if size is not None and size < 0:
-        raise InvalidParameter("negative substring length not allowed")
+        raise OutOfDomain("negative substring length not allowed", sqlstate="22011")
     if first is not None and size is not None:
         return call(VARCHAR, "substr", node, integer(max(first, 1)), integer(max(0, min(size, size + first - 1))))
     end = binary(exp.Add, INTEGER, start, length)

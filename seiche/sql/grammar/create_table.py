@@ -14,6 +14,7 @@ from seiche.errors import (
     DuplicateColumn,
     FeatureNotSupported,
     InvalidDefinition,
+    InvalidTable,
     SyntaxError_,
     UndefinedColumn,
     nearest,
@@ -327,7 +328,7 @@ class _TableBody:
 
     def add_key(self, columns: tuple[str, ...], position: int) -> None:
         if self._key:
-            raise InvalidDefinition(
+            raise InvalidTable(
                 f'multiple primary keys for table "{self.name}" are not allowed',
                 hint="Write PRIMARY KEY (first, second) once for a key of several columns.",
                 position=position,

@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from seiche.errors import SyntaxError_
 from seiche.sql.grammar.cursor import Cursor
+from seiche.sql.places import begin_as
 from seiche.sql.statements import Assignment, Delete, Insert, Select, SqlExpression, SqlQuery, Statement, Update
 from seiche.sql.tokens import source_of
 from seiche.sql.trees import read_tree
@@ -155,7 +156,8 @@ def _columns_of_subquery(cursor: Cursor) -> tuple[SqlExpression, ...]:
             "assigning several columns from this form of subquery", hint="Give each column its own subquery."
         )
     places = range(len(tree.expressions))
-    return tuple(SqlExpression(exp.Subquery(this=_only(tree, place)), f"({query.text})") for place in places)
+    values = [begin_as(exp.Subquery(this=_only(tree, place)), tree.expressions[place]) for place in places]
+    return tuple(SqlExpression(value, f"({query.text})") for value in values)
 
 
 def _only(tree: exp.Select, place: int) -> exp.Select:

@@ -145,7 +145,7 @@ def test_wrong_interval_text_is_refused(text: str) -> None:
 
 def test_time_text_is_microseconds_since_midnight() -> None:
     assert parse_time("13:45:06.5") == 49_506_500_000
-    with pytest.raises(InvalidText):
+    with pytest.raises(DatetimeOutOfRange):
         parse_time("25:00")
 
 
