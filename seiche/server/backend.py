@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from seiche.engine import Engine
-from seiche.errors import InvalidLoginName, InvalidParameter, UndefinedDatabase
+from seiche.errors import InvalidLoginName, InvalidParameter, SeicheError, UndefinedDatabase
 from seiche.session.copying import CopiedRows
 from seiche.session.describe import Description
 from seiche.session.result import Piece, Result, RowReader
@@ -34,6 +34,8 @@ class Conversation(Protocol):
     def describe(self, parsed: ParsedStatement, types: Sequence[SqlType | None]) -> Description: ...
 
     def start(self, parsed: ParsedStatement, types: Sequence[SqlType], values: Sequence[str | None]) -> Result: ...
+
+    def write(self, stretch: Sequence[ParsedStatement]) -> tuple[list[Result], SeicheError | None]: ...
 
     def take(self, reader: RowReader, limit: int | None, *, first: bool) -> Piece | None: ...
 

@@ -36,6 +36,7 @@ from seiche.server.connection import Connection, Portal, Prepared
 from seiche.server.scram import Verifier
 from seiche.server.types import encode_column, type_of_oid
 from seiche.session.result import Piece, Result, RowReader
+from seiche.session.together import stretches
 from seiche.session.variables import VARIABLES
 from seiche.sql import statements as ast
 from seiche.sql.parse import parse
@@ -341,12 +342,27 @@ class Client:
             statements = await self._work(lambda: parse(text))
             if not statements:
                 self._connection.empty()
-            for parsed in statements:
-                await self._run(parsed, (), (), None)
+            for stretch in stretches(statements):
+                if len(stretch) == 1:
+                    await self._run(stretch[0], (), (), None)
+                else:
+                    await self._write(stretch)
                 self._report_state()
 
         await self._guarded(run)
         self._connection.ready()
+
+    async def _write(self, stretch: list[ast.ParsedStatement]) -> None:
+        """Statements that take effect together. Those before the one that failed are told too, as by PostgreSQL."""
+        assert self.session is not None
+        session = self.session
+        results, error = await self._work(lambda: session.write(stretch))
+        for result in results:
+            for notice in result.notices if session.variables.wants_notices else ():
+                self._connection.notice(notice)
+            self._connection.complete(result.tag)
+        if error is not None:
+            raise error
 
     async def _prepare(self, action: protocol.Prepare) -> None:
         assert self.session is not None

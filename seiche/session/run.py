@@ -51,6 +51,7 @@ from seiche.session.system.evaluate import Answer
 from seiche.session.system_settings import alter_system
 from seiche.session.table_of_query import create_table_of_query
 from seiche.session.tables import TableDefinitions
+from seiche.session.together import stretches, write_together
 from seiche.session.variables import Variables
 from seiche.session.views import ViewDefinitions
 from seiche.session.work import Work
@@ -117,7 +118,30 @@ class Session:
             except SeicheError:
                 self.fail_transaction()
                 raise
-            return [self._one(parsed) for parsed in statements]
+            results: list[Result] = []
+            for stretch in stretches(statements):
+                done, error = self.write(stretch)
+                results += done
+                if error is not None:
+                    raise error
+            return results
+
+    def write(self, stretch: Sequence[ast.ParsedStatement]) -> tuple[list[Result], SeicheError | None]:
+        """Runs the statements of one of a text's `stretches`: the results of those that ran, and the error that ended
+        it if any, which undid them. In a block it is the block that goes together."""
+        done: list[Result] = []
+        with self._work.running():
+            try:
+                in_block = self._conversation.transaction is not None
+                if len(stretch) == 1 or in_block or self.variables.is_on("rw_implicit_flush"):
+                    for each in stretch:
+                        done.append(self._one(each))
+                else:
+                    self._begin()
+                    write_together(self._conversation, stretch, done, self._one, self._work.stop_if_told)
+            except SeicheError as error:
+                return done, error
+        return done, None
 
     def start(self, parsed: ast.ParsedStatement, types: Sequence[SqlType], values: Sequence[str | None]) -> Result:
         """Runs one statement with the values of its parameters, as text. Rows are still to be fetched."""

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from seiche.catalog.objects import CatalogObject
-from seiche.errors import FeatureNotSupported, SerializationFailure, TransactionState, UndefinedTable
+from seiche.errors import SerializationFailure, TransactionState, TransactionTooLarge, UndefinedTable
 from seiche.model import EPOCH, EPOCH_ZERO, OP, VNODE, Epoch, JobId, RelationId, RelationSchema
 from seiche.query import open_scope, relation_of, render, stoppable, typed
 from seiche.session.database import Database
@@ -70,6 +70,7 @@ class Transaction:
     failed: bool = False
     epoch: Epoch | None = None
     local: dict[str, str | None] = field(default_factory=dict)  # values before SET LOCAL
+    gated: frozenset[RelationId] = frozenset()  # tables that whoever made the transaction holds until it has ended
     _held: ExitStack = field(default_factory=ExitStack)
     _versions: dict[RelationId, RelationVersion] = field(default_factory=dict)
     _writes: dict[RelationId, Writes] = field(default_factory=dict)
@@ -242,6 +243,8 @@ class Transaction:
     def _commit(self, check: Callable[[], None]) -> None:
         with ExitStack() as inside:
             for relation in sorted(self._writes):  # always in the same order, so that nobody waits for each other
+                if relation in self.gated:
+                    continue
                 gate = self.database.gate(relation)
                 blind = self._writes[relation].inserted is not None
                 inside.enter_context(gate.shared(check) if blind else gate.alone(check))
@@ -297,8 +300,8 @@ def _stamped(changes: pa.Table) -> pa.Table:
     return changes.append_column(EPOCH, pa.array([int(EPOCH_ZERO)] * changes.num_rows, pa.int64()))
 
 
-def too_large() -> FeatureNotSupported:
-    return FeatureNotSupported(
+def too_large() -> TransactionTooLarge:
+    return TransactionTooLarge(
         "a transaction this large is not supported",
         detail="The changes of a transaction wait on the driver, which holds inline_rows_max rows of each table.",
         hint="Run the statement outside a transaction block: every statement is atomic by itself.",

@@ -19,6 +19,7 @@ from seiche.errors import (
     DivisionByZero,
     InvalidLoginName,
     QueryCanceled,
+    SeicheError,
     UndefinedDatabase,
     UndefinedStatement,
     UndefinedTable,
@@ -123,6 +124,14 @@ class FakeSession:
                 return Result("FLUSH")
             case other:
                 return Result(type(other).__name__.upper())
+
+    def write(self, stretch: Sequence[ast.ParsedStatement]) -> tuple[list[Result], SeicheError | None]:
+        done: list[Result] = []
+        for parsed in stretch:
+            if "broken" in parsed.text:
+                return done, DivisionByZero("division by zero")
+            done.append(self.start(parsed, (), ()))
+        return done, None
 
     def _select(self, select: ast.Select, text: str, types: Sequence[SqlType], values: Sequence[str | None]) -> Result:
         columns = self._bound(select, Parameters(types, values))

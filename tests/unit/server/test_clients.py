@@ -126,6 +126,14 @@ def test_asyncpg_infers_parameters_and_reads_rows(running: RunningServer) -> Non
     asyncio.run(talk())
 
 
+def test_psql_is_told_each_of_several_writes_and_the_error_that_ends_them(running: RunningServer) -> None:
+    address = f"postgresql://root@127.0.0.1:{running.port}/dev"
+    text = "INSERT INTO ships VALUES (8); UPDATE ships SET id = 9; DELETE FROM ships WHERE broken; SELECT 1"
+    done = subprocess.run(["psql", "-X", address, "-c", text], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["INSERT", "UPDATE"]
+    assert "division by zero" in done.stderr and done.returncode == 1
+
+
 def test_psycopg2_runs_several_statements_in_one_query(running: RunningServer) -> None:
     connection = psycopg2.connect(host="127.0.0.1", port=running.port, dbname="dev", user="root")
     connection.autocommit = True
