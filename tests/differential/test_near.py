@@ -14,6 +14,7 @@ from seiche.model import EPOCH, OP, VNODE, RelationId
 from seiche.plan.algebra import Select
 from seiche.query import open_scope
 from seiche.storage.changes import Changes, arrow_schema, spark_ddl
+from seiche.stream import attempts
 from seiche.stream.near import mapped
 from tests.unit.plan.harbour import ARRIVALS, BERTHS, SCHEMAS, Harbour
 
@@ -77,6 +78,7 @@ def test_arrow_and_spark_keep_the_same_rows(spark: SparkSession, relation: Relat
     schema = SCHEMAS[relation]
     changes = {relation: Changes(relation, schema, rows.num_rows, (), rows)}
     here = 0
+    attempts.register(spark)
     with open_scope(spark) as scope:
         view = scope.view(spark.createDataFrame(rows, schema=spark_ddl(schema)))
         for _ in range(60):

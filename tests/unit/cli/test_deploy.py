@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from seiche.cli.main import parser
+from seiche.cli.serve import DASHBOARD_PORT
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 UNIT = DEPLOY / "seiche.service"
@@ -37,12 +38,12 @@ def test_the_command_has_the_options_that_it_is_started_with(command: list[str])
     assert arguments.data_dir
 
 
-def test_the_container_has_what_it_copies_and_exposes_the_default_port() -> None:
+def test_the_container_has_what_it_copies_and_exposes_the_default_ports() -> None:
     text = (DEPLOY / "Containerfile").read_text()
     for line in re.findall(r"^COPY (.*) \./\S*$", text, re.MULTILINE):
         for name in line.split():
             assert (DEPLOY.parent / name).exists(), name
-    assert f"EXPOSE {parser().parse_args(['start']).port}\n" in text
+    assert f"EXPOSE {parser().parse_args(['start']).port} {DASHBOARD_PORT}\n" in text
 
 
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
