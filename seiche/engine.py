@@ -371,6 +371,9 @@ def _sql_conf(config: Config) -> dict[str, str]:
         "spark.sql.optimizer.inSetConversionThreshold": "0",
         "spark.sql.optimizer.inSetSwitchThreshold": "0",
         "spark.sql.legacy.parquet.nanosAsLong": "false",
+        # What the parser has learnt from statements it keeps, some 6 KB for each of its states, and by itself for ever.
+        "spark.sql.parser.manageParserCaches": "true",
+        "spark.sql.parser.parserDfaCacheFlushThreshold": "50000",
         # It fails on a correlated subquery over a union ("key not found"), and every relation with a log is one.
         "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughUnion",
     }

@@ -29,6 +29,8 @@ def shared_spark(name: str, warehouse: Path, settings: Mapping[str, str] = {}) -
         "spark.buffer.pageSize": "4m",  # each broadcast keeps a page at least, of 64 MiB by itself
         # Two other parts of the tests run beside: one thread that collects garbage takes less from them than four.
         "spark.driver.extraJavaOptions": " ".join(("-XX:+UseSerialGC", *class_archive.java_options())),
+        "spark.sql.parser.manageParserCaches": "true",  # thousands of different queries fill a heap otherwise
+        "spark.sql.parser.parserDfaCacheFlushThreshold": "50000",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(warehouse),
         **INTERPRETED,
