@@ -24,6 +24,7 @@ from seiche.sql.nodes import (
     integer,
     lambda_,
     negation,
+    not_null,
     text,
     typed,
     variable,
@@ -65,7 +66,8 @@ def _hmac(arguments: Nodes, settings: Settings) -> exp.Expr:
     short = case(BYTEA, [(long, digest(key.copy()))], key)
     digits = call(VARCHAR, "rpad", call(VARCHAR, "hex", short), integer(2 * _BLOCK), text("0"))
     inside = digest(call(BYTEA, "concat", _changed(digits, _INNER), payload))
-    return digest(call(BYTEA, "concat", _changed(digits.copy(), _OUTER), inside))
+    made = digest(call(BYTEA, "concat", _changed(digits.copy(), _OUTER), inside))
+    return case(BYTEA, [(not_null(secret.copy()), made)])  # digits that are NULL would be left out
 
 
 def _changed(digits: exp.Expr, by: int) -> exp.Expr:
