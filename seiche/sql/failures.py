@@ -218,6 +218,8 @@ def translate_spark_error(error: BaseException) -> SeicheError:
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
         return spark_gone()
     condition, message = _condition(error)
+    if "java.lang.StackOverflowError" in str(error):
+        return too_deep("It has more parts than Spark can plan.")
     if "No space left on device" in message:
         return DiskFull(
             "data cannot be written",
