@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from seiche.sql.casts import convert, instant, local_time, micros_of
 from seiche.sql.literals import MICROS_PER_DAY, constant_integer, interval_constant, interval_literal
+from seiche.sql.moments import moved
 from seiche.sql.nodes import (
     Settings,
     attempt,
@@ -236,10 +237,12 @@ def _fractional(node: exp.Expr, number: exp.Expr, scale: Callable[[exp.Expr], ex
 
 def shift(node: exp.Expr, by: exp.Expr, settings: Settings) -> exp.Expr:
     """A moment moved by an interval: first months, then days, then time."""
+    if known := moved(node, by):
+        return known
     type_ = type_of(node)
     if type_.kind is Kind.TIME:
-        moved = binary(exp.Add, BIGINT, typed(node, BIGINT), micros_in(by))
-        return call(TIME, "pmod", moved, bigint(MICROS_PER_DAY))
+        later = binary(exp.Add, BIGINT, typed(node, BIGINT), micros_in(by))
+        return call(TIME, "pmod", later, bigint(MICROS_PER_DAY))
     if type_.kind is Kind.DATE:
         node, type_ = spark_cast(node, TIMESTAMP), TIMESTAMP
     zoned = type_.kind is Kind.TIMESTAMPTZ and settings.timezone != "UTC"

@@ -16,6 +16,7 @@ from seiche.sql import intervals, regexes
 from seiche.sql.attempts import attempt_of, attempted
 from seiche.sql.casts import Context, as_numeric, castable, coerce, common_type, convert, settle, to_text
 from seiche.sql.literals import interval_constant
+from seiche.sql.moments import by_days
 from seiche.sql.nodes import (
     Settings,
     attempt,
@@ -366,6 +367,8 @@ COMPARISONS: dict[type[exp.Expr], str] = {
 
 
 def compare(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr:
+    if days := by_days(kind, left, right):
+        return comparison(kind, *days)
     left, right = comparable(COMPARISONS[kind], left, right, settings)
     if kind is exp.NullSafeNEQ:
         return negation(comparison(exp.NullSafeEQ, left, right))
