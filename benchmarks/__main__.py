@@ -8,13 +8,22 @@ from collections.abc import Callable, Iterable
 
 import pyspark
 
-from benchmarks import engine_bench, growth_bench, jobs_bench, nexmark_bench, others_bench, tpch_bench, wire_bench
+from benchmarks import (
+    allocator_bench,
+    engine_bench,
+    growth_bench,
+    jobs_bench,
+    nexmark_bench,
+    others_bench,
+    tpch_bench,
+    wire_bench,
+)
 from benchmarks.measure import Finding, machine
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("letters", nargs="*", help="which ones (a b c d e f g h i j o p w); all if none is given")
+    parser.add_argument("letters", nargs="*", help="which ones (a b c d e f g h i j m o p w); all if none is given")
     parser.add_argument("--times", type=int, default=30, help="measured epochs for each figure")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of rows")
     parser.add_argument("--queries", nargs="*", default=[], help="of f, g and h: only these (q1 q6 …)")
@@ -32,6 +41,7 @@ def main() -> int:
         "h": lambda: nexmark_bench.nexmark(min(options.times, 10), options.scale, options.queries),
         "i": lambda: jobs_bench.creation(options.scale),
         "j": lambda: jobs_bench.beside(options.times, options.scale),
+        "m": allocator_bench.allocators,
         "o": lambda: others_bench.others(options.times, options.scale, options.pathway),
         "p": lambda: wire_bench.lookups(options.times, options.scale),
         "w": lambda: wire_bench.large_result(options.scale),

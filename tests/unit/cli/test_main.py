@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ from seiche.cli.main import main
 from seiche.config import Config
 from seiche.errors import LeaseHeld
 from tests.unit.cli.harbour import Harbour
+
+ALLOCATOR = "ARROW_DEFAULT_MEMORY_POOL"
 
 Captured = pytest.CaptureFixture[str]
 
@@ -130,3 +135,13 @@ def test_version_is_printed(capsys: Captured) -> None:
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"seiche {seiche.__version__}\n"
+
+
+@pytest.mark.parametrize(("named", "used"), [(None, "system"), ("mimalloc", "mimalloc")])
+def test_arrow_uses_malloc_unless_told_otherwise(named: str | None, used: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != ALLOCATOR}
+    if named is not None:
+        environment[ALLOCATOR] = named
+    script = "import seiche.cli.main, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+    told = subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == used
