@@ -4,7 +4,8 @@ The driver knows from the statistics of files which row groups may hold a wanted
 should read itself, tasks of Spark read them, and no others, and send the wanted rows back. Spark's own reader would
 look through the whole base: it compares a set of values with a row group by the least and the greatest of them alone.
 
-Executors read by Arrow. Where one cannot, Spark's reader is asked from then on.
+Executors read by Arrow. Where one cannot, Spark's reader is asked for some minutes, and then executors once more: one
+may lack Arrow, or a store was out of reach for a moment.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext, cloudpickle
 
+from seiche.clock import Clock, SystemClock
 from seiche.storage import group_task
 from seiche.storage.files import DataFolder
 from seiche.storage.group_task import Answer, Piece, Task, wanted_rows
@@ -30,6 +32,9 @@ BYTES_PER_TASK = 4 * 1024 * 1024
 # A task finds at most so many bytes of rows: more are not for the driver.
 FOUND_BYTES_MAX = 64 * 1024 * 1024
 
+# How long executors are not asked after one could not read.
+REST_SECONDS = 300.0
+
 # A file's path, and by the number of a row group what has to be read of it.
 FileGroups = tuple[str, Mapping[int, int]]
 
@@ -39,10 +44,11 @@ cloudpickle.register_pickle_by_value(group_task)
 class FarGroups:
     """Safe to use from several threads."""
 
-    def __init__(self, context: SparkContext, folder: DataFolder) -> None:
+    def __init__(self, context: SparkContext, folder: DataFolder, clock: Clock | None = None) -> None:
         self._context = context
         self._folder = folder
-        self._usable = True
+        self._clock = clock or SystemClock()
+        self._resting_until = float("-inf")
         use_this_python(context)
 
     def rows(
@@ -50,7 +56,7 @@ class FarGroups:
     ) -> dict[int, pa.Table] | None:
         """By the number of a file: those of the columns that it has, in the rows with a wanted value in each wanted
         column, all under the names in the file. None where executors cannot read, or have found too much."""
-        if not self._usable:
+        if self._clock.monotonic() < self._resting_until:
             return None
         filesystem, values = pickle.dumps(self._folder.filesystem), pickle.dumps(dict(wanted))
         absolute = [(self._folder.absolute(path), groups) for path, groups in asked]
@@ -67,8 +73,8 @@ class FarGroups:
         found: dict[int, list[pa.Table]] = {}
         for answer in answers:
             if isinstance(answer, str):
-                log.warning("executors cannot read files by Arrow, Spark reads them instead: %s", answer)
-                self._usable = False
+                log.warning("executors cannot read files by Arrow, for now Spark reads them instead: %s", answer)
+                self._resting_until = self._clock.monotonic() + REST_SECONDS
                 return None
             if answer is None:
                 return None

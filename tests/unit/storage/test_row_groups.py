@@ -20,8 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark import SparkContext, cloudpickle
 
+from seiche.clock import SimulatedClock
 from seiche.model import VNODE, VNODES, Base, Column, DataFile, Epoch, RelationId, RelationSchema, Spread
-from seiche.storage.far_groups import FarGroups
+from seiche.storage.far_groups import REST_SECONDS, FarGroups
 from seiche.storage.files import DataFolder
 from seiche.storage.group_task import wanted_rows
 from seiche.storage.row_groups import RowGroups
@@ -45,7 +46,7 @@ class Executors:
 
     def __init__(self, fault: str | None = None) -> None:
         self.tasks: list[Any] = []
-        self._fault = fault
+        self.fault = fault
 
     def parallelize(self, tasks: list[Any], slices: int) -> Executors:
         assert slices == len(tasks)
@@ -54,7 +55,7 @@ class Executors:
 
     def map(self, function: Any) -> Executors:
         sent = pickle.loads(cloudpickle.dumps(function))
-        self.answers = [self._fault or sent(task) for task in self.tasks]
+        self.answers = [self.fault or sent(task) for task in self.tasks]
         return self
 
     def collect(self) -> list[Any]:
@@ -76,7 +77,8 @@ class Log:
         executors: Executors | None = None,
     ) -> None:
         self.data = DataFolder(str(folder))
-        far = FarGroups(cast(SparkContext, executors), self.data) if executors is not None else None
+        self.clock = SimulatedClock()
+        far = FarGroups(cast(SparkContext, executors), self.data, self.clock) if executors is not None else None
         self.reader = RowGroups(self.data, SegmentCache(1 << 20), bytes_max, far)
         self.rows = pa.table(
             {
@@ -283,7 +285,7 @@ def test_executors_fill_in_a_column_that_files_lack(tmp_path: Path) -> None:
     assert by_crew is None, "what is not in the files they cannot look for"
 
 
-def test_where_executors_cannot_read_spark_is_asked_from_then_on(
+def test_where_executors_cannot_read_spark_is_asked_for_some_minutes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     executors = Executors(fault="ModuleNotFoundError: No module named 'pyarrow'")
@@ -293,7 +295,10 @@ def test_where_executors_cannot_read_spark_is_asked_from_then_on(
     assert "No module named 'pyarrow'" in caplog.text
     executors.tasks = []
     assert log.around(["number"], number=[7]) is None
-    assert executors.tasks == [], "it is not tried again"
+    assert executors.tasks == [], "it is not tried again at once"
+    executors.fault = None
+    log.clock.advance(int(REST_SECONDS * 1000))
+    assert log.around(["number"], number=[7]) is not None
 
 
 def test_more_rows_than_the_driver_should_have_are_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
