@@ -31,18 +31,21 @@ from seiche.session.database import Database
 from seiche.session.fitted import OneRelation, collected
 from seiche.session.names import CatalogNames, refuse_of_others, refuse_unfinished
 from seiche.session.transaction import Transaction, too_large
+from seiche.session.upserts import meeting_of
 from seiche.session.variables import Variables
 from seiche.sql import statements as ast
 from seiche.sql.bind import (
     Beside,
     BoundQuery,
     BoundRelation,
+    Meeting,
     OutputColumn,
     Settings,
     bind_delete,
     bind_insert,
     bind_returning,
     bind_update,
+    bind_upsert,
 )
 from seiche.sql.failures import translate_spark_error
 from seiche.sql.literal_rows import literal_columns
@@ -56,6 +59,7 @@ from seiche.stream.table import (
     InsertRows,
     Payload,
     UpdateRows,
+    UpsertRows,
     Written,
     check_not_null,
     inserted_schema,
@@ -112,14 +116,43 @@ class Dml:
     ) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
         """As `insert`, into a table that is at hand, whatever the statement calls it."""
         target = self._target(table)
-        returning = self._returning(statement.returning, target, None)
+        returning = self._returning(statement.returning, target, statement.alias)
         columns = statement.columns or None
         query = statement.source.tree if statement.source is not None else None
+        meeting = meeting_of(table, statement.on_conflict)
+        if meeting is not None:
+            bound = bind_insert(target, columns, query, self._names, self._settings)
+            met = self._bound_meeting(target, statement.alias, meeting)
+            return self._upsert(table, bound, met, returning)
         texts = self._as_text(table, statement)
         if texts is not None:
             return self.copy(table, texts.column_names, _plainly_named(texts, self._database.runtime.spark)), None
         bound = bind_insert(target, columns, query, self._names, self._settings)
         return self.insert_frame(table, self._evaluated(bound), returning)
+
+    def _bound_meeting(self, target: BoundRelation, alias: str | None, meeting: Meeting) -> BoundQuery | None:
+        if not meeting.assignments:
+            return None
+        return bind_upsert(target, alias, meeting, self._names, self._settings)
+
+    def _upsert(
+        self, table: CatalogObject, bound: BoundQuery, met: BoundQuery | None, returning: BoundQuery | None
+    ) -> tuple[int, tuple[BoundQuery, DataFrame] | None]:
+        """Inserts rows that may meet others. Like an UPDATE it has the table for itself, also while it reads."""
+        if self._transaction is not None:
+            rows = self._collected(table, self._evaluated(bound))
+            if rows is None:
+                raise too_large()
+            check_not_null(rows, _shape(table), table.name)
+            written = self._transaction.upsert(table, rows, met, self._now_ms)
+            return written.rows, self._returned(returning, table, written, sign=1)
+        with self._database.gate(RelationId(table.id)).alone(self._check):
+            frame = self._evaluated(bound)
+            few = None if self._is_large(frame, may_stay=True) else self._collected(table, frame)
+            if few is not None:
+                check_not_null(few, _shape(table), table.name)
+            written = self._submit(table, UpsertRows(frame if few is None else few, met, self._now_ms))
+        return written.rows, self._returned(returning, table, written, sign=1)
 
     def _as_text(self, table: CatalogObject, statement: ast.Insert) -> pa.Table | None:
         """Many rows of constants as columns of text, named as the table's; None for any other statement."""
@@ -176,8 +209,11 @@ class Dml:
         match statement:
             case ast.Insert():
                 query = statement.source.tree if statement.source is not None else None
-                bind_insert(target, statement.columns or None, query, self._names, self._settings)
-                returning = self._returning(statement.returning, target, None)
+                columns, meeting = statement.columns or None, meeting_of(table, statement.on_conflict)
+                bind_insert(target, columns, query, self._names, self._settings)
+                if meeting is not None:
+                    self._bound_meeting(target, statement.alias, meeting)
+                returning = self._returning(statement.returning, target, statement.alias)
             case ast.Update():
                 _, returning = self._bound_update(statement, table)
             case ast.Delete():

@@ -46,7 +46,14 @@ class Guard:
             return
         match statement:
             case ast.Insert():
-                self._write(statement.table, Privilege.INSERT, reading=bool(statement.returning))
+                met = statement.on_conflict
+                self._write(
+                    statement.table, Privilege.INSERT, reading=bool(statement.returning or (met and met.columns))
+                )
+                if met is not None and met.assignments:
+                    self._write(statement.table, Privilege.UPDATE, reading=True)
+                    for assignment in met.assignments:
+                        self.check_reads(assignment.value.tree)
             case ast.Update():
                 reading = statement.where is not None or bool(statement.returning)
                 self._write(statement.table, Privilege.UPDATE, reading=reading)

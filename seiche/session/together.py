@@ -111,5 +111,6 @@ def _tables(conversation: Conversation, statements: Sequence[ast.ParsedStatement
         table = catalog.try_find(statement.table.parts, search_path=variables.search_path)
         if table is not None and table.kind is ObjectKind.TABLE:
             relation = RelationId(table.id)
-            found[relation] = found.get(relation, False) or not isinstance(statement, ast.Insert)
+            blind = isinstance(statement, ast.Insert) and statement.on_conflict is None
+            found[relation] = found.get(relation, False) or not blind
     return found

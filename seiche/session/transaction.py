@@ -16,9 +16,10 @@ A savepoint is a copy of the changes, which are values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -124,10 +125,12 @@ class Transaction:
         """The relation was altered, at once: from here on it is read as it is then, and no longer at the snapshot."""
         self._versions.pop(relation, None)
 
-    def evaluate(self, query: BoundQuery, now_ms: int | None = None) -> DataFrame:
-        """A bound query over what this transaction sees."""
+    def evaluate(
+        self, query: BoundQuery, now_ms: int | None = None, sources: Mapping[str, DataFrame] = MappingProxyType({})
+    ) -> DataFrame:
+        """A bound query over what this transaction sees, and `sources`."""
         with open_scope(self.database.runtime.spark) as scope:
-            views: dict[str, str] = {}
+            views = {name: scope.view(frame) for name, frame in sources.items()}
 
             def view_of(source: str) -> str:
                 if source not in views:
@@ -147,6 +150,19 @@ class Transaction:
         inserted = before.inserted if before is not None else ()
         self._add(job, table, changes, None if inserted is None else (*inserted, rows))
         return int(rows.num_rows)
+
+    def upsert(self, table: CatalogObject, rows: pa.Table, query: BoundQuery | None, now_ms: int) -> Written:
+        """Rows and query are as those of an `UpsertRows`."""
+        self.refuse_if_read_only("INSERT")
+        job = self.database.table_job(table)
+        existing = self._existing(job, rows)
+        if query is None:
+            images = job.new_changes(rows, existing)
+        else:
+            matched = self.evaluate(query, now_ms, job.meeting(rows, existing))
+            images = self._collected(job.update_images(matched, upserts=True))
+            job.check_new_keys(images, lambda wanted: self._existing(job, wanted))
+        return self._changed(job, table, images, int(pc.sum(pc.equal(images[OP], 1)).as_py() or 0))
 
     def update(self, table: CatalogObject, query: BoundQuery, now_ms: int) -> Written:
         self.refuse_if_read_only("UPDATE")

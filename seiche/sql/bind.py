@@ -21,34 +21,37 @@ from sqlglot import exp
 from seiche.errors import DuplicateColumn, FeatureNotSupported, SyntaxError_, UndefinedColumn, nearest
 from seiche.model import COMMIT_TIME, Column
 from seiche.sql.binder import Clause, Usage
+from seiche.sql.binding import Binding
 from seiche.sql.bound import Bound, BoundQuery, BoundRelation, Names, OutputColumn, aliased, has_tail
 from seiche.sql.casts import assign, settle
 from seiche.sql.expressions import expression_binder
 from seiche.sql.invocations import NOW, inlined
 from seiche.sql.kept_fields import as_stored
-from seiche.sql.nodes import Settings, integer, null, type_of, typed
+from seiche.sql.nodes import Settings, case, disjunction, integer, is_null, null, type_of, typed
 from seiche.sql.places import place_of
 from seiche.sql.queries import binding_of
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import select_items
 from seiche.sql.targets import (
+    MET,
     bare_scope,
     default_of,
     filled,
     generated,
     joined_scope,
+    meeting_scope,
     once_each,
     parsed,
     target_scope,
 )
 from seiche.sql.user_functions import UserFunction, parameter_names
 from seiche.sql.values import raw_values, row_cells
-from seiche.types import INTEGER, SqlType
+from seiche.types import BOOLEAN, INTEGER, SqlType
 
 __all__ = [
-    "Beside", "BoundExpression", "BoundQuery", "BoundRelation", "Names", "OutputColumn", "Settings", "bind_delete",
-    "bind_expression", "bind_insert", "bind_query", "bind_returning", "bind_update", "check_function",
-    "references_of",
+    "Beside", "BoundExpression", "BoundQuery", "BoundRelation", "Meeting", "Names", "OutputColumn", "Settings",
+    "bind_delete", "bind_expression", "bind_insert", "bind_query", "bind_returning", "bind_update", "bind_upsert",
+    "check_function", "references_of",
 ]  # fmt: skip
 
 RETURNING_SOURCE = "returning_rows"
@@ -67,6 +70,15 @@ class Beside:
 
 
 NOTHING_BESIDE = Beside(None, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """What an INSERT makes of a row whose `key` is there: where `where` holds it assigns, or nothing for none."""
+
+    key: tuple[str, ...]
+    assignments: tuple[tuple[str, exp.Expr], ...]
+    where: exp.Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +172,34 @@ def bind_insert(
     return binding.finished(filled(binding, target, visible, stored, given))
 
 
+def bind_upsert(
+    target: BoundRelation, alias: str | None, meeting: Meeting, names: Names, settings: Settings
+) -> BoundQuery:
+    """Old and new values, as those of `bind_update`, of the rows that an INSERT writes whose rows may meet others.
+
+    Spark knows its rows as `GIVEN_SOURCE`, fitted to the target, and those with the same keys as `MET_SOURCE`. Where
+    `_met` is not true there are no old values.
+    """
+    binding = binding_of(names, settings)
+    scope, select, old, given = meeting_scope(binding, target, alias, meeting.key)
+    met = typed(exp.column(MET, table=scope.variables[0].ref, quoted=True), BOOLEAN)
+    kept = old | _assigned(binding, target, scope, meeting.assignments)
+    changed = kept | generated(binding, target, kept)
+    outputs: list[OutputColumn] = [OutputColumn(MET, MET, BOOLEAN)]
+    select.append("expressions", aliased(met.copy(), MET))
+    for column in target.columns:
+        before = as_stored(old[column.name].copy(), column)
+        after = as_stored(changed[column.name].copy(), column)
+        fresh = as_stored(given[column.name].copy(), column)
+        for name, node in (("old_", before), ("new_", case(column.type, [(met.copy(), after)], fresh))):
+            select.append("expressions", aliased(node, name + column.name))
+            outputs.append(OutputColumn(name + column.name, name + column.name, column.type))
+    if meeting.where is not None:
+        wanted = binding.expressions(scope, Clause.WHERE).condition(meeting.where, "WHERE")
+        select.set("where", exp.Where(this=disjunction([is_null(met), wanted])))
+    return binding.finished(Bound(select, outputs))
+
+
 def bind_update(
     target: BoundRelation,
     alias: str | None,
@@ -172,16 +212,7 @@ def bind_update(
     """Old and new values (`old_<name>`, `new_<name>`) of all the target's columns, for the rows that match."""
     binding = binding_of(names, settings)
     scope, select = joined_scope(binding, target, alias, beside.others, beside.common)
-    _check_assignments(target, [name for name, _ in assignments], updating=True)
-    expressions = binding.expressions(scope, Clause.UPDATE)
-    new: dict[str, exp.Expr] = {}
-    by_name = {column.name: column for column in target.columns}
-    for name, value in assignments:
-        column = by_name[name]
-        if _is_default(value):
-            new[name] = default_of(binding, column)
-        else:
-            new[name] = assign(expressions.bind(value), column.as_shown.type, name, settings)
+    new = _assigned(binding, target, scope, assignments)
     old = _own(scope, target, alias)
     kept = {name: new.get(name, node) for name, node in old.items()}
     computed = generated(binding, target, kept) if new else {}
@@ -195,9 +226,26 @@ def bind_update(
         select.set("where", exp.Where(this=binding.expressions(scope, Clause.WHERE).condition(where, "WHERE")))
     bound = Bound(select, outputs)
     if beside.others is not None:
-        choosing = [f"new_{name}" for name in new if by_name[name].type.is_hashable]
+        choosing = [f"new_{column.name}" for column in target.columns if column.name in new and column.type.is_hashable]
         bound = once_each(binding, bound, [f"old_{name}" for name in beside.key], choosing)
     return binding.finished(bound)
+
+
+def _assigned(
+    binding: Binding, target: BoundRelation, scope: Scope, assignments: Sequence[tuple[str, exp.Expr]]
+) -> dict[str, exp.Expr]:
+    """The new values of the columns that are assigned to."""
+    _check_assignments(target, [name for name, _ in assignments], updating=True)
+    expressions = binding.expressions(scope, Clause.UPDATE)
+    by_name = {column.name: column for column in target.columns}
+    new: dict[str, exp.Expr] = {}
+    for name, value in assignments:
+        column = by_name[name]
+        if _is_default(value):
+            new[name] = default_of(binding, column)
+        else:
+            new[name] = assign(expressions.bind(value), column.as_shown.type, name, binding.settings)
+    return new
 
 
 def bind_delete(

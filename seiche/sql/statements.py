@@ -409,6 +409,25 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
+class Assignment:
+    column: str
+    value: SqlExpression
+
+
+@dataclass(frozen=True, slots=True)
+class OnConflict:
+    """What an INSERT does with a row whose key is there: without assignments, nothing.
+
+    The key is named by its columns or by its constraint, or not at all.
+    """
+
+    columns: tuple[str, ...] = ()
+    constraint: str | None = None
+    assignments: tuple[Assignment, ...] = ()
+    where: SqlExpression | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Insert:
     """`columns` is empty when none were listed; `source` is None for DEFAULT VALUES."""
 
@@ -416,12 +435,8 @@ class Insert:
     columns: tuple[str, ...]
     source: SqlQuery | None
     returning: tuple[exp.Expr, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    column: str
-    value: SqlExpression
+    alias: str | None = None
+    on_conflict: OnConflict | None = None
 
 
 @dataclass(frozen=True, slots=True)

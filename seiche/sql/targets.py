@@ -16,10 +16,14 @@ from seiche.sql.casts import assign
 from seiche.sql.dialect import Seiche
 from seiche.sql.from_clause import bind_from
 from seiche.sql.kept_fields import as_stored, column_node
-from seiche.sql.nodes import equal, integer, null, typed
+from seiche.sql.nodes import boolean, comparison, conjunction, equal, integer, null, typed
 from seiche.sql.places import unplaced
 from seiche.sql.scopes import Entry, RangeVariable, Scope, Subquery
 from seiche.types import INTEGER
+
+# The rows of an INSERT with ON CONFLICT, those that they meet, and what tells that one was met.
+GIVEN_SOURCE, MET_SOURCE = "given_rows", "met_rows"
+EXCLUDED, MET = "excluded", "_met"
 
 
 def parsed(expression: exp.Expr | str) -> exp.Expr:
@@ -64,6 +68,32 @@ def joined_scope(
     bind_from(binding, others, select, scope, tables)
     select.append("joins", exp.Join(this=_add_target(binding, target, alias, scope), kind="CROSS"))
     return scope, select
+
+
+def meeting_scope(
+    binding: Binding, target: BoundRelation, alias: str | None, key: Sequence[str]
+) -> tuple[Scope, exp.Select, dict[str, exp.Expr], dict[str, exp.Expr]]:
+    """New rows beside those with the same key: what is in sight of ON CONFLICT, a query of both without columns yet,
+    and the columns of the old and of the new rows. Old rows have the name of the target, and come first; those that
+    are there have `MET`."""
+    scope = Scope(binding.subquery({}))
+    stored, met, given = binding.ref("stored"), binding.ref(alias or target.name), binding.ref(EXCLUDED)
+    old = {column.name: column_node(column, met) for column in target.columns}
+    new = {column.name: column_node(column, given) for column in target.columns}
+    for name, ref, columns, schema in (
+        (alias or target.name, met, old, None if alias else target.schema),
+        (EXCLUDED, given, new, None),
+    ):
+        entries = tuple(Entry(column.name, columns[column.name], column.hidden) for column in target.columns)
+        scope.add(RangeVariable(name, ref, entries, schema))
+    kept = [typed(exp.column(column.name, table=stored, quoted=True), column.type) for column in target.columns]
+    marked = [*(aliased(node, node.name) for node in kept), aliased(boolean(True), MET)]
+    rows = exp.Select(expressions=marked).from_(named_table(MET_SOURCE, stored), copy=False)
+    # As in a key, NULL equals NULL.
+    same = conjunction([comparison(exp.NullSafeEQ, new[name].copy(), old[name].copy()) for name in key])
+    select = exp.Select().from_(named_table(GIVEN_SOURCE, given), copy=False)
+    select.append("joins", exp.Join(this=derived_table(rows, met), side="LEFT", on=same))
+    return scope, select, old, new
 
 
 def once_each(binding: Binding, bound: Bound, key: Sequence[str], choosing: Sequence[str]) -> Bound:

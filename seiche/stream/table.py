@@ -8,7 +8,8 @@ session sees to that), so it may be evaluated against what is stored without loo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +20,23 @@ from seiche.catalog.checkpoint import Checkpoint
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Changes as AnyChanges
 from seiche.epoch.graph import Failed, Outcome, Reply, Request, Succeeded
-from seiche.errors import FeatureNotSupported, InvariantError, NotNullViolation, SeicheError, UniqueViolation, UserError
+from seiche.errors import (
+    CardinalityViolation,
+    FeatureNotSupported,
+    InvariantError,
+    NotNullViolation,
+    SeicheError,
+    UniqueViolation,
+    UserError,
+)
 from seiche.far_days import python_rows
 from seiche.model import EPOCH, OP, ROW_ID, VNODE, Epoch, JobId, RelationId, RelationSchema
 from seiche.query import relation_of, render, typed
 from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
+from seiche.sql.targets import GIVEN_SOURCE, MET, MET_SOURCE
 from seiche.storage.bounds import KeyBounds
-from seiche.storage.changes import Changes, arrow_schema, consolidate, number_sql, same_key_sql, vnode_sql
+from seiche.storage.changes import Changes, arrow_schema, consolidate, local_frame, number_sql, same_key_sql, vnode_sql
 from seiche.storage.versions import RelationVersion
 from seiche.stream.conflict import Conflict, in_turn, not_outdated
 from seiche.stream.predicates import lookup_condition
@@ -63,6 +73,19 @@ class UpdateRows:
 
 
 @dataclass(frozen=True, slots=True)
+class UpsertRows:
+    """Rows as those of an `InsertRows` or an `InsertFrame`, which are written where they meet none with their key.
+
+    What becomes of one that is met the query says (`bind_upsert`); without a query it stays, and of several new rows
+    with one key the first is written.
+    """
+
+    rows: pa.Table | DataFrame
+    query: BoundQuery | None
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteRows:
     """A query for all columns of the rows to delete."""
 
@@ -90,7 +113,7 @@ class TakeChanges:
     part: Checkpoint
 
 
-Payload = InsertRows | InsertFrame | UpdateRows | DeleteRows | ApplyChanges | TakeChanges
+Payload = InsertRows | InsertFrame | UpdateRows | UpsertRows | DeleteRows | ApplyChanges | TakeChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +171,9 @@ class TableJob:
                 counts = [table.num_rows for table in tables]
             elif isinstance(requests[0].payload, UpdateRows):
                 count, changes, images = self._update(version, requests[0].payload, barrier.epoch)
+                counts = [count]
+            elif isinstance(requests[0].payload, UpsertRows):
+                count, changes, images = self._upsert(version, requests[0].payload, barrier.epoch)
                 counts = [count]
             else:
                 count, changes = self._alone(version, requests[0].payload, arrivals)
@@ -313,10 +339,16 @@ class TableJob:
         written = self.runtime.writer.write_frame(self.relation, self.schema, self.runtime.spread(deleted), epoch)
         return self.runtime.written(self.relation, self.schema, written)
 
-    def _evaluate(self, version: RelationVersion, query: BoundQuery, now_ms: int) -> DataFrame:
-        """The statement's query: this table as it is now, other relations as of the epoch before."""
+    def _evaluate(
+        self,
+        version: RelationVersion,
+        query: BoundQuery,
+        now_ms: int,
+        sources: Mapping[str, DataFrame] = MappingProxyType({}),
+    ) -> DataFrame:
+        """The statement's query: this table as it is now, other relations as of the epoch before, and `sources`."""
         with self.runtime.scope() as scope:
-            views: dict[str, str] = {}
+            views = {name: scope.view(frame) for name, frame in sources.items()}
 
             def view_of(source: str) -> str:
                 if source not in views:
@@ -327,8 +359,8 @@ class TableJob:
 
             return typed(scope.sql(render(query.ast, view_of, now_ms)), query)
 
-    def update_images(self, matched: DataFrame) -> DataFrame:
-        """Old and new rows of an UPDATE as changes, with `_new` telling a row's two images apart."""
+    def update_images(self, matched: DataFrame, *, upserts: bool = False) -> DataFrame:
+        """Old and new rows as changes. Where it `upserts`, there are old ones only for those that were met."""
         names = self.schema.names
         with self.runtime.scope() as scope:
             view = scope.view(matched)
@@ -336,12 +368,13 @@ class TableJob:
             for side, sign in (("old", -1), ("new", 1)):
                 row = ", ".join(f"'{name}', `{side}_{name}`" for name in names)
                 images.append(f"named_struct({row}, '{OP}', cast({sign} as tinyint))")
-            both = f"SELECT explode(array({', '.join(images)})) AS r FROM {view}"
+            both = f"SELECT *, explode(array({', '.join(images)})) AS r FROM {view}"
+            there = f"r.`{OP}` > 0 OR `{MET}`" if upserts else "true"
             flat = ", ".join(f"r.`{name}` AS `{name}`" for name in (*names, OP))
             plain = ", ".join(f"`{name}`" for name in names)
             vnode = vnode_sql(self.schema)
             checked = ", ".join(self._checked(name, f"`{OP}` > 0") for name in names)
-            rows = f"SELECT {checked}, `{OP}` FROM (SELECT {flat} FROM ({both}))"
+            rows = f"SELECT {checked}, `{OP}` FROM (SELECT {flat} FROM ({both}) WHERE {there})"
             return scope.sql(f"SELECT {plain}, {vnode} AS `{VNODE}`, `{OP}` FROM ({rows})")
 
     def _update(
@@ -355,6 +388,9 @@ class TableJob:
             changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=False)
             return (changes.rows // 2 if changes else 0), changes, None
         self.check_new_keys(table, lambda wanted: self.existing(version, wanted))
+        return self._changed(table, epoch)
+
+    def _changed(self, table: pa.Table, epoch: Epoch) -> tuple[int, Changes | None, Changes | None]:
         count = int(pc.sum(pc.equal(table[OP], 1)).as_py() or 0)
         stamped = shape(table, self.schema).append_column(EPOCH, pa.array([epoch] * table.num_rows, pa.int64()))
         images = Changes(self.relation, self.schema, table.num_rows, (), stamped) if count else None
@@ -381,6 +417,56 @@ class TableJob:
                 detail=f"Key ({', '.join(key)})=({shown}) already exists.",
             )
 
+    def _upsert(
+        self, version: RelationVersion, statement: UpsertRows, epoch: Epoch
+    ) -> tuple[int, Changes | None, Changes | None]:
+        """As `_update`, of rows that may be new."""
+        rows = statement.rows
+        if isinstance(rows, pa.Table):
+            existing = self.existing(version, rows)
+            if statement.query is None:
+                return self._changed(self.new_changes(rows, existing), epoch)
+            sources = self.meeting(rows, existing)
+        elif statement.query is None:
+            count, changes = replace(self, conflict=Conflict.IGNORE, versions=())._insert_frame(version, rows, epoch)
+            return count, changes, None
+        else:
+            sources = {GIVEN_SOURCE: self._fitted(rows), MET_SOURCE: self.runtime.reader.exact(version)}
+            self._check_once(sources[GIVEN_SOURCE])
+        matched = self._evaluate(version, statement.query, statement.now_ms, sources)
+        frame = self.update_images(matched, upserts=True)
+        table = self.runtime.collect(frame) if isinstance(rows, pa.Table) else None
+        if table is not None:
+            self.check_new_keys(table, lambda wanted: self.existing(version, wanted))
+            return self._changed(table, epoch)
+        self._check_once(frame.filter(f"`{OP}` > 0"))
+        changes = self.runtime.emit(self.relation, self.schema, frame, epoch, small=False)
+        came = 0 if changes is None else self.runtime.reader.changes(changes).filter(f"`{OP}` > 0").count()
+        return came, changes, None
+
+    def new_changes(self, rows: pa.Table, existing: pa.Table) -> pa.Table:
+        """The changes of an insert that leaves the rows that are there alone."""
+        fresh = self._without_keys(self._one_per_key(rows, first=True), existing)
+        return _signed(fresh.select(existing.column_names), 1)
+
+    def meeting(self, rows: pa.Table, existing: pa.Table) -> dict[str, DataFrame]:
+        """Rows that come and those that they meet, as `bind_upsert` calls them. A key may come once."""
+        if self._one_per_key(rows, first=True).num_rows < rows.num_rows:
+            raise _twice()
+        names = list(self.schema.names)
+        given, met = (local_frame(self.runtime.spark, each.select(names)) for each in (rows, existing))
+        return {GIVEN_SOURCE: given, MET_SOURCE: met}
+
+    def _check_once(self, rows: DataFrame) -> None:
+        key = ", ".join(f"`{name}`" for name in self.schema.key)
+        with self.runtime.scope() as scope:
+            view = scope.view(rows)
+            if not scope.sql(f"SELECT 1 FROM {view} GROUP BY {key} HAVING count(*) > 1 LIMIT 1").isEmpty():
+                raise _twice()
+
+    def _fitted(self, frame: DataFrame) -> DataFrame:
+        return frame.selectExpr(*(self._checked(column.name, "true") for column in self.schema.visible))
+
     def _check_keys_stay(self, images: DataFrame) -> None:
         """A large UPDATE must leave the keys as they are."""
         key = ", ".join(f"`{name}`" for name in self.schema.key)
@@ -394,8 +480,7 @@ class TableJob:
                 )
 
     def _insert_frame(self, version: RelationVersion, frame: DataFrame, epoch: Epoch) -> tuple[int, Changes | None]:
-        names = [column.name for column in self.schema.visible]
-        checked = frame.selectExpr(*(self._checked(name, "true") for name in names))
+        checked = self._fitted(frame)
         if self.has_row_ids:
             tasks = max(checked.rdd.getNumPartitions(), 1)
             first = self.row_ids.take(self.relation, tasks * TASK_RANGE)
@@ -507,6 +592,13 @@ def check_not_null(rows: pa.Table, schema: RelationSchema, table: str) -> None:
 
 def null_message(column: str, table: str) -> str:
     return f'null value in column "{column}" of relation "{table}" violates not-null constraint'
+
+
+def _twice() -> CardinalityViolation:
+    return CardinalityViolation(
+        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+        hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+    )
 
 
 def _signed(rows: pa.Table, sign: int) -> pa.Table:

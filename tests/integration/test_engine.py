@@ -91,6 +91,40 @@ def test_on_conflict_do_update_if_not_null_fills_columns(db: seiche.Engine) -> N
 
 
 @pytest.mark.parametrize("inline_rows_max", [0, 50_000], ids=["on executors", "on the driver"])
+@pytest.mark.parametrize("rule", ["OVERWRITE", "IGNORE", "DO UPDATE IF NOT NULL"])
+def test_on_conflict_in_an_insert_goes_before_the_rule_of_the_table(
+    open_database: Open, inline_rows_max: int, rule: str
+) -> None:
+    db = open_database(inline_rows_max=inline_rows_max)
+    db.execute(f"CREATE TABLE berths (id int PRIMARY KEY, depth int) ON CONFLICT {rule}")
+    db.execute("CREATE MATERIALIZED VIEW deep AS SELECT count(*) AS n, sum(depth) AS d FROM berths")
+    db.execute("INSERT INTO berths VALUES (1, 1), (2, 2), (NULL, 3)")
+    (left,) = db.execute("INSERT INTO berths VALUES (1, 9), (4, 4), (4, 5), (NULL, 9) ON CONFLICT DO NOTHING")
+    assert left.tag == "INSERT 0 1"
+    assert rows(db, "SELECT * FROM deep") == [(4, 10)]
+    (met,) = db.execute(
+        "INSERT INTO berths AS b VALUES (1, 10), (2, 20), (NULL, 30), (5, 50) ON CONFLICT (id)"
+        " DO UPDATE SET depth = b.depth + excluded.depth WHERE excluded.depth <> 20"
+    )
+    assert met.tag == "INSERT 0 3"
+    assert rows(db, "SELECT id, depth FROM berths WHERE id IS NOT NULL") == [(1, 11), (2, 2), (4, 4), (5, 50)]
+    assert rows(db, "SELECT depth FROM berths WHERE id IS NULL") == [(33,)]
+    assert rows(db, "SELECT * FROM deep") == [(5, 100)]
+    twice = "INSERT INTO berths VALUES (6, 1), (6, 2) ON CONFLICT (id) DO UPDATE SET depth = 0"
+    with pytest.raises(errors.CardinalityViolation, match="a second time"):
+        db.execute(twice)
+    assert rows(db, "SELECT * FROM deep") == [(5, 100)]
+
+
+def test_on_conflict_in_an_insert_leaves_rows_of_append_only_tables_alone(db: seiche.Engine) -> None:
+    db.execute("CREATE TABLE calls (id int PRIMARY KEY, ship varchar) APPEND ONLY")
+    db.execute("INSERT INTO calls VALUES (1, 'Aurora'), (1, 'Borealis') ON CONFLICT (id) DO NOTHING")
+    assert rows(db, "SELECT * FROM calls") == [(1, "Aurora")]
+    with pytest.raises(errors.FeatureNotSupported, match="append-only"):
+        db.execute("INSERT INTO calls VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET ship = 'x'")
+
+
+@pytest.mark.parametrize("inline_rows_max", [0, 50_000], ids=["on executors", "on the driver"])
 def test_large_and_small_inserts_follow_the_same_rules(open_database: Open, inline_rows_max: int) -> None:
     db = open_database(inline_rows_max=inline_rows_max)
     for rule, expected in (

@@ -11,7 +11,17 @@ from sqlglot.tokenizer_core import Token, TokenType
 from seiche.errors import SyntaxError_
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.places import begin_as
-from seiche.sql.statements import Assignment, Delete, Insert, Select, SqlExpression, SqlQuery, Statement, Update
+from seiche.sql.statements import (
+    Assignment,
+    Delete,
+    Insert,
+    OnConflict,
+    Select,
+    SqlExpression,
+    SqlQuery,
+    Statement,
+    Update,
+)
 from seiche.sql.tokens import source_of
 from seiche.sql.trees import read_tree
 
@@ -46,8 +56,7 @@ def with_query(cursor: Cursor) -> Statement:
 def insert(cursor: Cursor, prefix: Sequence[Token] = ()) -> Insert:
     cursor.expect("into")
     table = cursor.object_name()
-    if cursor.sees("as"):
-        raise cursor.unsupported("an alias in INSERT")
+    alias = cursor.name() if cursor.accept("as") else None
     # `(` may open the column list or a query in parentheses.
     columns = () if cursor.word(1) in ("select", "values", "with", "table") else cursor.placed_names()
     if cursor.sees("overriding"):
@@ -55,11 +64,34 @@ def insert(cursor: Cursor, prefix: Sequence[Token] = ()) -> Insert:
     source: SqlQuery | None = None
     if not cursor.accept("default", "values"):
         source = cursor.query(cursor.region(partial(_ends_insert_query, cursor)), prefix)
-    if cursor.sees("on", "conflict"):
-        raise cursor.unsupported(
-            "ON CONFLICT in INSERT", hint="Declare it on the table: CREATE TABLE ... ON CONFLICT OVERWRITE."
+    conflict = _on_conflict(cursor)
+    return Insert(table, columns, source, _returning(cursor), alias, conflict)
+
+
+def _on_conflict(cursor: Cursor) -> OnConflict | None:
+    place = cursor.position()
+    if not cursor.accept("on", "conflict"):
+        return None
+    columns: tuple[str, ...] = ()
+    constraint = None
+    if cursor.sees_symbol(TokenType.L_PAREN):
+        columns = cursor.placed_names()
+        if cursor.sees("where"):
+            raise cursor.unsupported("a conflict with a part of an index", hint="Leave out the WHERE before DO.")
+    elif cursor.accept("on", "constraint"):
+        constraint = cursor.name()
+    cursor.expect("do")
+    if cursor.accept("nothing"):
+        return OnConflict(columns, constraint)
+    cursor.expect("update")
+    cursor.expect("set")
+    if not columns and constraint is None:
+        raise SyntaxError_(
+            "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+            hint="For example, ON CONFLICT (column_name).",
+            position=place,
         )
-    return Insert(table, columns, source, _returning(cursor))
+    return OnConflict(columns, constraint, _assignments(cursor), _where(cursor))
 
 
 def _ends_insert_query(cursor: Cursor, index: int) -> bool:
@@ -95,6 +127,12 @@ def update(cursor: Cursor, prefix: Sequence[Token] = ()) -> Update:
     table = cursor.object_name()
     alias = _alias(cursor, "set")
     cursor.expect("set")
+    assignments = _assignments(cursor)
+    others = _others(cursor, "from")
+    return Update(table, alias, assignments, _where(cursor), _returning(cursor), others, common)
+
+
+def _assignments(cursor: Cursor) -> tuple[Assignment, ...]:
     assignments: list[Assignment] = []
     while True:
         assignments.extend(_assignment(cursor))
@@ -108,8 +146,7 @@ def update(cursor: Cursor, prefix: Sequence[Token] = ()) -> Update:
                 detail="An UPDATE cannot have multiple assignments to the same column.",
             )
         seen.add(assignment.column)
-    others = _others(cursor, "from")
-    return Update(table, alias, tuple(assignments), _where(cursor), _returning(cursor), others, common)
+    return tuple(assignments)
 
 
 def _others(cursor: Cursor, word: str) -> SqlQuery | None:

@@ -105,6 +105,13 @@ def test_each_privilege_opens_its_statement_only() -> None:
     run("INSERT INTO arrivals VALUES (1)", granted(ARRIVALS, Privilege.INSERT))
     with pytest.raises(InsufficientPrivilege, match='permission denied for table "arrivals"'):
         run("INSERT INTO arrivals VALUES (1) RETURNING ship", granted(ARRIVALS, Privilege.INSERT))
+    run("INSERT INTO arrivals VALUES (1) ON CONFLICT DO NOTHING", granted(ARRIVALS, Privilege.INSERT))
+    met = "INSERT INTO arrivals VALUES (1) ON CONFLICT (ship) DO UPDATE SET ship = 2"
+    every = (Privilege.INSERT, Privilege.UPDATE, Privilege.SELECT)
+    run(met, granted(ARRIVALS, *every))
+    for missing in every:
+        with pytest.raises(InsufficientPrivilege):
+            run(met, granted(ARRIVALS, *(each for each in every if each is not missing)))
     run("DELETE FROM arrivals WHERE ship = 1", granted(ARRIVALS, Privilege.DELETE, Privilege.SELECT))
     with pytest.raises(InsufficientPrivilege):
         run("DELETE FROM arrivals WHERE ship = 1", granted(ARRIVALS, Privilege.DELETE))

@@ -54,6 +54,7 @@ from seiche.sql.statements import (
     Listing,
     ObjectKind,
     ObjectName,
+    OnConflict,
     Recover,
     Rename,
     ResetAll,
@@ -211,6 +212,20 @@ ROWS: dict[str, Statement] = {
     ),
     "INSERT INTO ships (SELECT 1)": Insert(name("ships"), (), parse_query("(SELECT 1)")),
     "INSERT INTO ships DEFAULT VALUES": Insert(name("ships"), (), None),
+    "INSERT INTO ships AS s SELECT 1 ON CONFLICT DO NOTHING RETURNING id": Insert(
+        name("ships"), (), parse_query("SELECT 1"), tuple(parse_query("SELECT id").tree.expressions), "s", OnConflict()
+    ),
+    "INSERT INTO ships SELECT 1 ON CONFLICT (id) DO UPDATE SET name = excluded.name WHERE id > 1": Insert(
+        name("ships"),
+        (),
+        parse_query("SELECT 1"),
+        on_conflict=OnConflict(
+            ("id",), None, (Assignment("name", parse_expression("excluded.name")),), parse_expression("id > 1")
+        ),
+    ),
+    "INSERT INTO ships SELECT 1 ON CONFLICT ON CONSTRAINT ships_pkey DO NOTHING": Insert(
+        name("ships"), (), parse_query("SELECT 1"), on_conflict=OnConflict((), "ships_pkey")
+    ),
     "WITH update AS (SELECT 1) SELECT * FROM update": Select(
         parse_query("WITH update AS (SELECT 1) SELECT * FROM update")
     ),
@@ -699,7 +714,10 @@ def test_a_likely_slip_gets_a_hint(text: str, hint: str) -> None:
         ("CREATE TABLE t (a int UNIQUE)", "UNIQUE on a column is not supported"),
         ("CREATE TABLE t (a int, CHECK (a > 0))", "CHECK constraint is not supported"),
         ("CREATE TABLE t (a int) FORMAT PLAIN ENCODE JSON (a = 1)", "options of an encoding is not supported"),
-        ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", "ON CONFLICT in INSERT is not supported"),
+        (
+            "INSERT INTO t VALUES (1) ON CONFLICT (a) WHERE a > 0 DO NOTHING",
+            "a conflict with a part of an index is not supported",
+        ),
         (
             "UPDATE t SET (a, b) = (SELECT * FROM u)",
             "assigning several columns from this form of subquery is not supported",
