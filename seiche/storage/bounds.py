@@ -7,6 +7,7 @@ sequences do, then never pay for a lookup of what they might replace.
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,10 @@ _ORDERED = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE)
 Bounds = tuple[Any, Any]
 
 
+# Files come with every epoch, and are folded away: a server that runs for months must forget those that are gone.
+FILES_MAX = 50_000
+
+
 class KeyBounds:
     """Remembers the bounds of files, which never change once written."""
 
@@ -32,7 +37,7 @@ class KeyBounds:
         self._folder = folder
         self._segments = segments
         self._lock = threading.Lock()
-        self._known: dict[str, Bounds | None] = {}
+        self._known: OrderedDict[str, Bounds | None] = OrderedDict()  # those used last at the end
 
     def may_hold(self, version: RelationVersion, rows: pa.Table) -> bool:
         """Whether the relation may have a row with one of the keys of `rows`."""
@@ -74,10 +79,13 @@ class KeyBounds:
     def _stored(self, path: str, schema: RelationSchema) -> Bounds | None:
         with self._lock:
             if path in self._known:
+                self._known.move_to_end(path)
                 return self._known[path]
         found = self._folder.column_bounds(path, schema.column(schema.key[0]).file_name)
         with self._lock:
             self._known[path] = found
+            if len(self._known) > FILES_MAX:
+                self._known.popitem(last=False)
         return found
 
 

@@ -240,6 +240,22 @@ def test_a_lookup_outside_the_bounds_of_every_file_finds_nothing(
         assert not bounds.may_hold(version, keys(*absent)), absent
 
 
+def test_bounds_of_the_files_used_last_are_remembered(
+    folder: DataFolder, writer: SegmentWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seiche.storage.bounds.FILES_MAX", 2)
+    paths = [f"r7/base/{name}.parquet" for name in "abc"]
+    for number, path in enumerate(paths):
+        folder.write_table(path, changes(SHIP, (number, "Ann", 1)))
+    read: list[str] = []
+    ends = folder.column_bounds
+    monkeypatch.setattr(folder, "column_bounds", lambda path, column: read.append(path) or ends(path, column))
+    bounds = KeyBounds(folder, writer)
+    for path in (paths[0], paths[1], paths[0], paths[2], paths[0], paths[1]):
+        bounds.may_hold(version_of(files=(DataFile(path, 1, 100, 0, 255),)), keys(9))
+    assert read == [*paths, paths[1]]
+
+
 def test_an_empty_relation_holds_no_key(folder: DataFolder, writer: SegmentWriter) -> None:
     assert not KeyBounds(folder, writer).may_hold(version_of(), keys(1))
 
