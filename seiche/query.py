@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from seiche.model import Epoch, RelationId
 from seiche.sql.bind import BoundQuery
+from seiche.sql.bound import NOTHING
 from seiche.sql.change_log import refuse_change_log
 from seiche.sql.invocations import NOW, PROCTIME
 from seiche.sql.limited import limited_sources
@@ -290,5 +291,7 @@ def _is_short(plan: Any) -> bool:
 
 
 def typed(frame: DataFrame, query: BoundQuery) -> DataFrame:
-    """The frame with each column of the type that binding found."""
+    """The frame with each column of the type that binding found. One without columns has one, which nobody is shown."""
+    if not query.columns:
+        return frame.selectExpr(f"`{NOTHING}`")
     return frame.selectExpr(*(f"cast(`{c.alias}` as {c.type.spark}) AS `{c.alias}`" for c in query.columns))

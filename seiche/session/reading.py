@@ -84,13 +84,14 @@ class Reading:
         except BaseException:
             held.close()
             raise
+        width = len(bound.columns)
         result = Result(
             "SELECT",
             bound.columns,
             epoch=epoch,
-            _pieces=lambda: self._pieces(frame),
+            _pieces=lambda: self._pieces(frame, width),
             _frame=frame,
-            _fetch=self._fetch,
+            _fetch=lambda frame: self._fetch(frame, width),
             _hold=self._hold,
         )
         weakref.finalize(result, held.close)
@@ -240,12 +241,12 @@ class Reading:
         held.enter_context(self._database.trash.reading())
         return held
 
-    def _fetch(self, frame: DataFrame) -> list[tuple[Any, ...]]:
+    def _fetch(self, frame: DataFrame, width: int) -> list[tuple[Any, ...]]:
         with self._work.running():
             self._begin()
             self._work.stop_if_told()
             with self._database.plans.using(frame):
-                return list(self._work.translated(lambda: self._work.apart(lambda: fetch_rows(frame))))
+                return list(self._work.translated(lambda: self._work.apart(lambda: fetch_rows(frame, width))))
 
     def batches(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
         """The rows of a frame in its order, a bounded part at a time."""
@@ -256,9 +257,9 @@ class Reading:
                 self._work.stop_if_told()
                 yield batch
 
-    def _pieces(self, frame: DataFrame) -> Iterator[Piece]:
+    def _pieces(self, frame: DataFrame, width: int) -> Iterator[Piece]:
         for batch in self.batches(frame):
-            yield [python_values(column) for column in batch.columns], batch.num_rows
+            yield [python_values(column) for column in batch.columns[:width]], batch.num_rows
 
 
 def answered(database: Database, answer: Answer, epoch: Epoch | None = None) -> Result:

@@ -71,10 +71,10 @@ class Result:
     def to_spark(self) -> DataFrame:
         """The query as a Spark frame at the epoch of the statement, its columns named as the query's."""
         if self._as_frame is not None and self.columns is not None:
-            return self._as_frame().toDF(*(column.name for column in self.columns))
+            return _named(self._as_frame(), self.columns)
         if self._frame is None or self.columns is None:
             raise DataException("the statement gives no rows", hint="Ask with a SELECT.")
-        frame = self._frame.toDF(*(column.name for column in self.columns))
+        frame = _named(self._frame, self.columns)
         weakref.finalize(frame, self._hold().close)
         return frame
 
@@ -123,8 +123,13 @@ class RowReader:
             self._pieces.close()
 
 
-def fetch_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    """All rows of a frame on the driver, as Python values."""
+def _named(frame: DataFrame, columns: Sequence[OutputColumn]) -> DataFrame:
+    return frame.toDF(*(column.name for column in columns)) if columns else frame.select()
+
+
+def fetch_rows(frame: DataFrame, width: int) -> list[tuple[Any, ...]]:
+    """All rows of a frame on the driver, as Python values: its first `width` columns, which all are but for a query
+    without columns."""
     try:
         table = to_arrow_within_limits(frame)
     except Exception as error:  # a Spark job's failure arrives as one of many classes
@@ -135,7 +140,7 @@ def fetch_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
             detail="More than spark.driver.maxResultSize would have to pass through the driver.",
             hint="Add a LIMIT, or take the rows as a Spark frame with to_spark().",
         )
-    return rows_of(map(python_values, table.columns), table.num_rows)
+    return rows_of(map(python_values, table.columns[:width]), table.num_rows)
 
 
 def rows_of(columns: Sequence[Any] | Any, count: int) -> list[tuple[Any, ...]]:

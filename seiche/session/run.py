@@ -521,7 +521,7 @@ class Session:
         with open_scope(self._database.runtime.spark) as scope:
             view = scope.view(frame)
             shown = typed(scope.sql(render(bound.ast, lambda _: view)), bound)
-        return Result(tag, bound.columns, _rows=fetch_rows(shown))
+        return Result(tag, bound.columns, _rows=fetch_rows(shown, len(bound.columns)))
 
     def _flush(self) -> None:
         """Waits for all that was written before, in views and in the tables that sinks fill."""

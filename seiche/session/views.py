@@ -146,6 +146,10 @@ class ViewDefinitions:
         names = CatalogNames(catalog, self._variables.search_path, self._database.jobs.progress)
         timezone = self._variables.get("timezone")
         bound = bind_query(statement.query.tree, names, Settings(timezone=timezone, now_ms=None, strict=False))
+        if not bound.columns:
+            raise FeatureNotSupported(
+                f"a {what} without columns is not supported", hint="Write SELECT 1 FROM …, or make it a plain view."
+            )
         for column in _named(statement.columns, bound.columns):
             check_column_name(column)
         refuse_many_rows(bound.ast, self._key_of)

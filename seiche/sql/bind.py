@@ -97,12 +97,7 @@ class BoundExpression:
 
 def bind_query(query: exp.Expr, names: Names, settings: Settings) -> BoundQuery:
     binding = binding_of(names, settings)
-    bound = binding.query(query, None, {})
-    if not bound.columns:
-        raise FeatureNotSupported(
-            "a query without columns is not supported", hint="Write SELECT 1 FROM …; EXISTS takes one without."
-        )
-    return binding.finished(binding.settled(bound))
+    return binding.finished(binding.settled(binding.query(query, None, {})))
 
 
 def references_of(query: exp.Expr, names: Names) -> list[tuple[int, exp.Table]]:
@@ -144,6 +139,10 @@ def bind_insert(
     Without a query, one row of defaults.
     """
     visible = [column for column in target.columns if not column.hidden]
+    if not visible:
+        raise FeatureNotSupported(
+            f'table "{target.name}" has no columns, and cannot have rows', hint="Add a column with ALTER TABLE first."
+        )
     binding = binding_of(names, settings)
     if query is None:
         row = exp.Select(expressions=[exp.alias_(integer(1), "one", quoted=True)])

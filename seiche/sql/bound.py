@@ -9,7 +9,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from seiche.model import Column
-from seiche.sql.nodes import type_of, typed
+from seiche.sql.nodes import integer, type_of, typed
 from seiche.sql.places import place_of
 from seiche.types import SqlType
 
@@ -17,6 +17,8 @@ _CHANGING = ("rand", "uuid", "seiche_now", "seiche_proctime", "raise_error")
 
 # The mark, among a bound table's meta, of FOR SYSTEM_TIME AS OF PROCTIME().
 AS_OF_NOW = "as_of_now"
+# The only column, in Spark, of a query without columns: Spark has no rows without columns.
+NOTHING = "nothing"
 # The mark of a relation whose changes are read, not its rows.
 CHANGES_OF = "changes_of"
 
@@ -84,6 +86,11 @@ class Bound:
 
 def aliased(node: exp.Expr, alias: str) -> exp.Expr:
     return typed(exp.Alias(this=node, alias=exp.to_identifier(alias, quoted=True)), type_of(node))
+
+
+def shown(projections: list[exp.Expr]) -> list[exp.Expr]:
+    """What Spark selects for a select list, which may be empty."""
+    return projections or [aliased(integer(1), NOTHING)]
 
 
 def derived_table(query: exp.Query, ref: str) -> exp.Subquery:

@@ -90,7 +90,7 @@ def _compared_query(binder: Binder, kind: type[exp.Binary], left: exp.Expr, quer
     """`x > ALL (query)` through EXISTS over the rows that decide it."""
     bound, columns = binder.surroundings.subquery(query)
     if len(columns) != 1:
-        raise SyntaxError_("subquery has too many columns")
+        raise SyntaxError_(f"subquery has too {'many' if columns else 'few'} columns")
     name, type_ = columns[0]
     alias = "compared"
     value = typed(exp.column(name, table=alias, quoted=True), type_)

@@ -40,6 +40,8 @@ def array(binder: Binder, node: exp.Array) -> exp.Expr:
 def _listed(binder: Binder, query: exp.Expr) -> exp.Expr:
     """ARRAY(SELECT …): the rows of a query of one column, in the query's order; an empty array of none."""
     bound, columns = binder.surroundings.subquery(query)
+    if len(columns) != 1:
+        raise SyntaxError_("subquery must return only one column")
     name, type_ = columns[0]
     outputs = {name}
     order = []

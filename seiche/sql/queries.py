@@ -14,7 +14,7 @@ from sqlglot import exp
 from seiche.errors import FeatureNotSupported, SeicheError, SyntaxError_, WindowingError
 from seiche.sql.binder import Clause
 from seiche.sql.binding import Binding, CommonTable, common_tables
-from seiche.sql.bound import Bound, Names, aliased, derived_table, has_tail
+from seiche.sql.bound import Bound, Names, aliased, derived_table, has_tail, shown
 from seiche.sql.casts import common_type, convert
 from seiche.sql.equal_intervals import distinct_by_length, group_by_length, has_interval
 from seiche.sql.from_clause import bind_from
@@ -22,7 +22,7 @@ from seiche.sql.group_by import bind_group, check_grouping
 from seiche.sql.grouping_sets import with_total
 from seiche.sql.mixed_aggregates import compute_apart
 from seiche.sql.nearer import use_nearer
-from seiche.sql.nodes import Settings, integer, typed
+from seiche.sql.nodes import Settings, typed
 from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
 from seiche.sql.outer_keys import show_around
 from seiche.sql.scopes import Scope
@@ -99,7 +99,7 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
         select.set(
             "having", exp.Having(this=binding.expressions(scope, Clause.HAVING).condition(having.this, "HAVING"))
         )
-    select.set("expressions", projections or [aliased(integer(1), "nothing")])  # Spark has no rows without columns
+    select.set("expressions", shown(projections))
     keys = sort_keys(binding, node, scope, projections, columns)
     check_grouping(select, scope, groups, keys, having is not None)
     group_by_length(select, keys)
@@ -136,7 +136,7 @@ def _around(binding: Binding, inner: Bound, node: exp.Expr) -> Bound:
     inner = binding.settled(inner)
     ref = binding.ref("inner")
     projections = [aliased(typed(exp.column(c.alias, table=ref, quoted=True), c.type), c.alias) for c in inner.columns]
-    select = exp.Select(expressions=projections).from_(derived_table(inner.ast, ref), copy=False)
+    select = exp.Select(expressions=shown(projections)).from_(derived_table(inner.ast, ref), copy=False)
     return ordered_output(binding, Bound(select, inner.columns), node)
 
 

@@ -50,6 +50,7 @@ _UNFINISHED = frozenset(
         TokenType.IN,
     }
 )
+_DISTINCT_NOTHING = [TokenType.SELECT, TokenType.DISTINCT]
 _EMPTY_LIST = [TokenType.L_PAREN, TokenType.R_PAREN]
 _JOIN_SIDES = frozenset({TokenType.INNER, TokenType.OUTER, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL})
 _INDEXABLE = QUOTED | CLOSING
@@ -164,6 +165,8 @@ def _refuse_leniency(text: str, tokens: Sequence[Token], following: Token | None
         if kind is TokenType.IN and [t.token_type for t in tokens[index + 1 : index + 3]] == _EMPTY_LIST:
             raise syntax_error(text, tokens[index + 2])
         leading = before is None or before.token_type is TokenType.L_PAREN
+        if kind is TokenType.FROM and [t.token_type for t in tokens[index - 2 : index]] == _DISTINCT_NOTHING:
+            raise syntax_error(text, token)
         if kind is TokenType.FROM and leading and (index < 2 or tokens[index - 2].text.lower() != "trim"):
             raise syntax_error(text, token)
         bare_list = kind is TokenType.L_BRACKET and enclosing[-1:] != [TokenType.L_BRACKET]

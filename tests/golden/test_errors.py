@@ -110,7 +110,7 @@ STATEMENTS = {
         "SELECT name FROM ships LIMIT -1",
         "SELECT name FROM ships LIMIT tons",
         "SELECT (SELECT id, name FROM ships)",
-        "SELECT FROM ships",
+        "CREATE MATERIALIZED VIEW empty AS SELECT FROM ships",
         "SELECT * FROM ships WHERE id IN (SELECT id, name FROM ships)",
     ),
     "definitions": (

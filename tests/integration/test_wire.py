@@ -275,6 +275,22 @@ def test_a_large_result_streams_through_scratch_files(server: HarbourServer) -> 
     assert not list((server.folder / "scratch").glob("result-*"))
 
 
+def test_a_query_without_columns_has_a_row_of_nothing_for_each_row(server: HarbourServer) -> None:
+    with server.connect(autocommit=False) as connection:
+        for prepared in (False, True):
+            answered = connection.execute("SELECT FROM generate_series(1, 3)", prepare=prepared)
+            assert (answered.statusmessage, answered.description) == ("SELECT 3", [])
+            assert answered.fetchall() == [(), (), ()]
+            assert connection.execute("SELECT", prepare=prepared).fetchall() == [()]
+        connection.execute("DECLARE gulls CURSOR FOR SELECT FROM generate_series(1, 30)")
+        assert connection.execute("FETCH 20 FROM gulls").fetchall() == [()] * 20
+        assert connection.execute("FETCH ALL FROM gulls").fetchall() == [()] * 10
+    with server.connect() as connection, connection.cursor() as cursor:
+        connection.execute("ALTER SYSTEM SET inline_bytes_max = 1000000")
+        assert sum(1 for _ in cursor.stream("SELECT FROM generate_series(1, 300000)")) == 300_000
+        connection.execute("ALTER SYSTEM SET inline_bytes_max TO DEFAULT")
+
+
 def test_the_shell_talks_to_the_running_server(server: HarbourServer, capsys: pytest.CaptureFixture[str]) -> None:
     folder = ["--data-dir", str(server.folder)]
     assert main(["sql", *folder, "-c", "SELECT 1 AS one, 2.50 AS n, 'x' AS t; SELEC"]) == 1

@@ -192,6 +192,8 @@ class _Rewriting:
         outer = self._tree
         while isinstance(outer, exp.Subquery | exp.SetOperation):
             outer = outer.this
+        if isinstance(outer, exp.Select) and not outer.expressions:
+            raise NotForUs
         names: list[str | None] = []
         vectors: set[int] = set()
         for select in list(self._tree.find_all(exp.Select)):

@@ -58,6 +58,9 @@ class Frame:
     def toDF(self, *names: str) -> Frame:  # noqa: N802  Spark's name
         return Frame()
 
+    def select(self) -> Frame:
+        return Frame()
+
 
 def test_a_frame_holds_its_files_for_as_long_as_it_is_used() -> None:
     events: list[str] = []
