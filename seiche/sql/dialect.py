@@ -108,6 +108,14 @@ class Seiche(RisingWave):
             relation.meta[CHANGE_LOG] = True
             return exp.CTE(this=exp.select("*").from_(relation, copy=False), alias=alias)
 
+        def _parse_lateral(self) -> exp.Lateral | None:
+            """`LATERAL ROWS FROM (…)` is `ROWS FROM (…)`, which sees what stands before it anyway."""
+            index = self._index
+            if self._match_text_seq("LATERAL", "ROWS", "FROM"):
+                self._retreat(index + 1)
+                return None
+            return super()._parse_lateral()
+
         def _parse_version(self) -> exp.Version | None:
             """`FOR SYSTEM_TIME AS OF now() - '5' SECOND`: the unit may follow the text without the word INTERVAL."""
             version = super()._parse_version()

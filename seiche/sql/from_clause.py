@@ -213,6 +213,8 @@ def _table(
             made = _function(binding, inner, alias, scope, tables_, ordinality=bool(node.args.get("ordinality")))
         case exp.Unnest():
             made = _unnest(binding, inner, alias, scope)
+        case exp.Table() if inner.args.get("rows_from"):
+            made = _rows_from(binding, inner, alias, scope)
         case exp.Table():
             made = _relation(binding, inner, alias, scope, tables_)
         case exp.Values():
@@ -379,31 +381,68 @@ def _function(
     ordinality: bool,
     ordinal_name: str | None = None,
 ) -> exp.Expr:
-    called = node.expression if isinstance(node, exp.Dot) else node
-    found = call_of(called)
-    if found is None:
-        raise FeatureNotSupported(f"{node.sql('seiche')} is not supported in FROM")
-    name, arguments = found
+    name, arguments = _call(node)
     if name in ("tumble", "hop"):
         return _time_window(binding, name, arguments, alias, scope, tables_)
     if name == "gap_fill":
         return _gap_fill(binding, arguments, alias, scope, tables_)
-    inside = Scope(scope.bind_subquery, parent=scope)
-    binder = binding.expressions(inside, Clause.FROM)
+    made = _made_rows(binding, node, scope, ordinality=ordinality)
+    return _rows_of_function(binding, made, name, alias, scope, ordinal_name if ordinality else None)
+
+
+def _rows_from(binding: Binding, node: exp.Table, alias: exp.Expr | None, scope: Scope) -> exp.Expr:
+    """ROWS FROM (f(…), g(…)): the rows of several functions side by side, the fewer ones filled up with NULL."""
+    named: list[tuple[str, tables.TableFunction]] = []
+    for each in node.args["rows_from"]:
+        if each.args.get("alias"):
+            raise FeatureNotSupported("column definitions are not supported in ROWS FROM")
+        if isinstance(each, exp.Unnest):
+            call = begin_as(exp.Anonymous(this="unnest", expressions=list(each.expressions)), each)
+        else:
+            call = each.this
+        named.append((_call(call)[0], _made_rows(binding, call, scope, ordinality=False)))
+    made = tables.side_by_side(named)
+    if node.args.get("ordinality"):
+        made = tables.numbered(made)
+    return _rows_of_function(binding, made, named[0][0], alias, scope, None)
+
+
+def _call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
+    found = call_of(node.expression if isinstance(node, exp.Dot) else node)
+    if found is None:
+        raise FeatureNotSupported(f"{node.sql('seiche')} is not supported in FROM")
+    return found
+
+
+def _made_rows(binding: Binding, node: exp.Expr, scope: Scope, *, ordinality: bool) -> tables.TableFunction:
+    """The rows that a call in FROM gives. It sees what stands before it there."""
+    name, arguments = _call(node)
+    binder = binding.expressions(Scope(scope.bind_subquery, parent=scope), Clause.FROM)
     if is_function(name) or name in ("now", "current_date"):
-        made = tables.single_row(settle(binder.bind(node), binding.settings))
-    elif (written := user_rows(binder, name, arguments, ordinality=ordinality)) is not None:
-        made = written
-    else:
-        refuse_endless(name, arguments)
-        bound = [binder.bind(argument) for argument in arguments]
-        with pointing_at(called):
-            made = tables.table_function(name, bound, binding.settings, ordinality=ordinality)
+        return tables.single_row(settle(binder.bind(node), binding.settings))
+    written = user_rows(binder, name, arguments, ordinality=ordinality)
+    if written is not None:
+        return written
+    refuse_endless(name, arguments)
+    bound = [binder.bind(argument) for argument in arguments]
+    with pointing_at(node.expression if isinstance(node, exp.Dot) else node):
+        return tables.table_function(name, bound, binding.settings, ordinality=ordinality)
+
+
+def _rows_of_function(
+    binding: Binding,
+    made: tables.TableFunction,
+    name: str,
+    alias: exp.Expr | None,
+    scope: Scope,
+    ordinal_name: str | None,
+) -> exp.Expr:
+    """The rows as an item of FROM, added to the scope."""
     shown = alias.name if alias is not None and alias.name else name
     ref = binding.ref(shown)
     select, entries = tables.rendered(made, shown, ref)
     renamed = _column_names(alias)
-    if ordinality and ordinal_name and len(renamed) == len(entries) - 1:
+    if ordinal_name and len(renamed) == len(entries) - 1:
         renamed.append(ordinal_name)
     _check_names(renamed, len(entries), shown)
     if renamed:

@@ -224,6 +224,18 @@ def zipped(arrays: Sequence[exp.Expr]) -> TableFunction:
     return TableFunction(named, tuple(("", name) for name, _ in fields))
 
 
+def side_by_side(named: Sequence[tuple[str, TableFunction]]) -> TableFunction:
+    """ROWS FROM: the columns of several functions, of which those without a name have that of their function."""
+    if len(named) == 1:
+        return named[0][1]
+    fields = [
+        (column or name, f"f{index}.{part}" if part else f"f{index}")
+        for index, (name, made) in enumerate(named, start=1)
+        for column, part in made.fields
+    ]
+    return TableFunction(zipped([made.exploded for _, made in named]).exploded, tuple(fields))
+
+
 SET_RETURNING = frozenset(
     (
         "generate_series", "generate_subscripts", "range", "unnest", "regexp_matches", "regexp_split_to_table",

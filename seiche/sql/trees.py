@@ -181,7 +181,9 @@ def _refuse_leniency(text: str, tokens: Sequence[Token], following: Token | None
         elif kind in (TokenType.ON, TokenType.USING) and conditions_due[-1]:
             conditions_due[-1] -= 1
         elif conditions_due[-1] and (kind is TokenType.COMMA or kind in _CLAUSES or kind in CLOSING):
-            raise syntax_error(text, token)
+            rows_from = kind is TokenType.FROM and before is not None and before.text.lower() == "rows"
+            if not rows_from:
+                raise syntax_error(text, token)
         if kind in OPENING:
             enclosing.append(kind)
             conditions_due.append(0)

@@ -223,6 +223,8 @@ class _Rewriting:
             shown.replace(exp.Cast(this=shown.copy(), to=exp.DataType.build("text")))
 
     def _table(self, table: exp.Table) -> None:
+        if table.args.get("rows_from"):
+            raise NotForUs
         if not isinstance(table.this, exp.Identifier):
             self._table_function(table)
             return
