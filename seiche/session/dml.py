@@ -190,13 +190,27 @@ class Dml:
         with self._database.gate(RelationId(table.id)).shared(self._check):
             return self._submit(table, InsertRows(rows)).rows, shown
 
-    def copy(self, table: CatalogObject, columns: Sequence[str], rows: DataFrame) -> int:
-        """Inserts rows of text, a plainly named column for each of `columns`, read as the columns' types."""
+    def copied(
+        self, table: CatalogObject, columns: Sequence[str], names: Sequence[str], where: ast.SqlExpression | None
+    ) -> BoundQuery:
+        """The rows of a COPY as those of the table, made of texts: the one for each of `columns` has its name in
+        `names`."""
         types = {column.name: column.type for column in table.columns}
-        source = BoundRelation(None, "given", tuple(Column(name, VARCHAR) for name in rows.columns), None, "given")
-        cells = [f"{name}::{_spelled(types[column])}" for name, column in zip(rows.columns, columns, strict=True)]
+        source = BoundRelation(None, "given", tuple(Column(name, VARCHAR) for name in names), None, "given")
+        cells = [f"{name}::{_spelled(types[column])}" for name, column in zip(names, columns, strict=True)]
         query = parse_query(f"SELECT {', '.join(cells)} FROM given").tree
-        bound = bind_insert(self._target(table), columns, query, OneRelation(source), self._settings)
+        condition = where.tree if where is not None else None
+        return bind_insert(self._target(table), columns, query, OneRelation(source), self._settings, condition)
+
+    def copy(
+        self,
+        table: CatalogObject,
+        columns: Sequence[str],
+        rows: DataFrame,
+        where: ast.SqlExpression | None = None,
+    ) -> int:
+        """Inserts rows of text, a plainly named column for each of `columns`, read as the columns' types."""
+        bound = self.copied(table, columns, rows.columns, where)
         with open_scope(self._database.runtime.spark) as scope:
             view = scope.view(rows)
             frame = typed(scope.sql(render(bound.ast, lambda _: view)), bound)

@@ -202,6 +202,10 @@ class Session:
                         f'column "{name}" of relation "{table.name}" does not exist', hint=nearest(name, visible)
                     )
             columns = [visible[name] for name in statement.columns] or list(visible.values())
+            if statement.where is not None:  # it reads columns, and its mistakes are told before rows are sent
+                self._guard().check_write(statement.table, Privilege.SELECT)
+                names = [column.name for column in columns]
+                self._dml().copied(table, names, [f"c{index}" for index in range(len(names))], statement.where)
             return CopiedRows(columns, scratch_folder(self._database))
 
     def finish_copy(self, statement: ast.CopyFrom, rows: CopiedRows) -> Result:
@@ -210,7 +214,7 @@ class Session:
             self._begin()
             dml, names = self._dml(), [column.name for column in rows.columns]
             frame = rows.frame(self._database.runtime.spark)
-            count = self._in_transaction(lambda: dml.copy(dml.table(statement.table), names, frame))
+            count = self._in_transaction(lambda: dml.copy(dml.table(statement.table), names, frame, statement.where))
             return Result(f"COPY {count}")
 
     @property

@@ -35,6 +35,7 @@ from seiche.sql.select_list import select_items
 from seiche.sql.targets import (
     MET,
     bare_scope,
+    copied_rows,
     default_of,
     filled,
     generated,
@@ -132,11 +133,16 @@ def check_function(function: UserFunction, names: Names, settings: Settings) -> 
 
 
 def bind_insert(
-    target: BoundRelation, column_names: Sequence[str] | None, query: exp.Expr | None, names: Names, settings: Settings
+    target: BoundRelation,
+    column_names: Sequence[str] | None,
+    query: exp.Expr | None,
+    names: Names,
+    settings: Settings,
+    where: exp.Expr | None = None,
 ) -> BoundQuery:
     """The rows to insert: all visible columns of the target in order, defaults and generated columns filled in.
 
-    Without a query, one row of defaults.
+    Without a query, one row of defaults. `where` is the condition of a COPY, over the columns of the target.
     """
     visible = [column for column in target.columns if not column.hidden]
     if not visible:
@@ -168,7 +174,10 @@ def bind_insert(
     for column in visible:
         if column.name not in stored and column.generated is None:
             stored[column.name] = default_of(binding, column)
-    return binding.finished(filled(binding, target, visible, stored, given))
+    made = filled(binding, target, visible, stored, given)
+    if where is not None:
+        made.ast.set("where", exp.Where(this=copied_rows(binding, target, stored, where)))
+    return binding.finished(made)
 
 
 def bind_upsert(

@@ -37,6 +37,7 @@ class Clause(Enum):
     FROM = "functions in FROM"
     VALUES = "VALUES"
     UPDATE = "UPDATE"
+    COPY = "COPY FROM WHERE conditions"
     LIMIT = "LIMIT"
     DEFAULT = "DEFAULT expressions"
     GENERATED = "column generation expressions"

@@ -789,11 +789,12 @@ class CopyFormat:
 
 @dataclass(frozen=True, slots=True)
 class CopyFrom:
-    """COPY ... FROM STDIN. `columns` is empty when none were listed."""
+    """COPY ... FROM STDIN. `columns` is empty when none were listed; rows that do not meet `where` are left out."""
 
     table: ObjectName
     columns: tuple[str, ...]
     format: CopyFormat
+    where: SqlExpression | None = None
 
 
 @dataclass(frozen=True, slots=True)

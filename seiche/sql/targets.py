@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import sqlglot
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported
+from seiche.errors import FeatureNotSupported, InvalidColumnReference
 from seiche.model import Column
 from seiche.sql.binder import Clause
 from seiche.sql.binding import Binding, common_tables
@@ -17,7 +17,7 @@ from seiche.sql.dialect import Seiche
 from seiche.sql.from_clause import bind_from
 from seiche.sql.kept_fields import as_stored, column_node
 from seiche.sql.nodes import boolean, comparison, conjunction, equal, integer, null, typed
-from seiche.sql.places import unplaced
+from seiche.sql.places import place_of, unplaced
 from seiche.sql.scopes import Entry, RangeVariable, Scope, Subquery
 from seiche.types import INTEGER
 
@@ -148,6 +148,26 @@ def generated(binding: Binding, target: BoundRelation, values: Mapping[str, exp.
                 binder.bind(parsed(column.generated)), column.type, column.name, binding.settings
             )
     return made
+
+
+def copied_rows(binding: Binding, target: BoundRelation, values: Mapping[str, exp.Expr], where: exp.Expr) -> exp.Expr:
+    """The condition of a COPY, over the values that a row is about to have; none are generated yet."""
+
+    def no_subquery(query: exp.Expr, scope: Scope) -> Subquery:
+        raise FeatureNotSupported("cannot use subquery in COPY FROM WHERE condition")
+
+    scope = Scope(no_subquery)
+    entries = tuple(Entry(column.name, values[column.name]) for column in target.columns if column.name in values)
+    scope.add(RangeVariable(target.name, "given", entries, target.schema))
+    for column in where.find_all(exp.Column):
+        named = next((each for each in target.columns if each.name == column.name), None)
+        if named is not None and named.generated is not None:
+            raise InvalidColumnReference(
+                "generated columns are not supported in COPY FROM WHERE conditions",
+                detail=f'Column "{named.name}" is a generated column.',
+                position=place_of(column),
+            )
+    return binding.expressions(scope, Clause.COPY).condition(where, "WHERE")
 
 
 def filled(

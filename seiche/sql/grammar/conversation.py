@@ -132,7 +132,9 @@ def copy(cursor: Cursor) -> CopyFrom | CopyTo:
         return CopyTo(_selected(table, columns), table, columns, _options(cursor, to=True))
     cursor.expect("from")
     _stream(cursor, "stdin")
-    return CopyFrom(table, columns, _options(cursor, to=False))
+    format_ = _options(cursor, to=False)
+    where = cursor.expression(lambda _index: False) if cursor.accept("where") else None
+    return CopyFrom(table, columns, format_, where)
 
 
 def _stream(cursor: Cursor, name: str) -> None:
@@ -174,7 +176,7 @@ def _options(cursor: Cursor, *, to: bool) -> CopyFormat:
         cursor.in_parentheses(lambda: settings.append(_option(cursor, settings[-1], seen)))
         given = settings[-1]
     else:  # the spelling before PostgreSQL 9
-        while cursor.peek() is not None:
+        while cursor.peek() is not None and (to or cursor.word() != "where"):
             if cursor.word() not in ("binary", "csv", "header", "delimiter", "null", "quote", "escape", "force"):
                 raise cursor.error()
             given = _option(cursor, given, seen)
