@@ -62,6 +62,11 @@ class Guard:
             case ast.Delete():
                 reading = statement.where is not None or bool(statement.returning)
                 self._write(statement.table, Privilege.DELETE, reading=reading)
+            case ast.CreateTable(likes=likes) if likes:
+                for like in likes:
+                    self._read(like.table)
+                if not statement.temporary:
+                    self._create_in(statement.name)
             case ast.CreateTable(temporary=True) | ast.CreateTableAs(temporary=True) | ast.CreateView(temporary=True):
                 pass  # everybody may have some
             case ast.CreateTable() | ast.CreateTableAs() | ast.CreateMaterializedView():

@@ -23,6 +23,8 @@ from seiche.plan.explain import Node
 from seiche.session import watermarks
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name
 from seiche.session.feeds import check_connector
+from seiche.session.like import left_out, spelled_out
+from seiche.session.table_text import create_table_text
 from seiche.sql import statements as ast
 from seiche.sql.bind import OutputColumn, Settings, bind_expression
 from seiche.stream.conflict import Conflict
@@ -52,7 +54,10 @@ class TableDefinitions:
         name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         if statement.if_not_exists and self._definitions.exists(schema, name):
             return f'relation "{name}" already exists, skipping'
-        self.create_new(statement, text, kind=kind)
+        plain = spelled_out(statement, self._definitions.catalog, self._variables.search_path)
+        self.create_new(plain, text, kind=kind, spelled=plain is not statement)
+        if statement.likes:
+            return left_out(statement, self._definitions.catalog, self._variables.search_path)
         kept = RETENTION in dict(statement.options)
         return f'option "{RETENTION}" has no effect: the rows of "{name}" are kept' if kept else None
 
@@ -62,8 +67,10 @@ class TableDefinitions:
         text: str,
         status: ObjectStatus = ObjectStatus.CREATED,
         kind: ObjectKind = ObjectKind.TABLE,
+        *,
+        spelled: bool = False,
     ) -> CatalogObject:
-        """Creates a table whose name must be free."""
+        """Creates a table whose name must be free. `spelled`: the text says less than the statement."""
         name, schema = self._definitions.place(statement.name, temporary=statement.temporary)
         columns, relation = _table_shape(statement)
         self._check_table_expressions(statement, columns)
@@ -85,7 +92,7 @@ class TableDefinitions:
         if statement.watermarks:
             (properties[watermarks.RELATION],) = self._database.store.allocate_ids(1)
         table = self._definitions.new_object(kind, schema, name, text, columns, relation, properties)
-        table = replace(table, status=status)
+        table = replace(table, status=status, definition=create_table_text(table) if spelled else text)
         if statement.watermarks:
             inner.append(watermarks.kept_in(table, properties[watermarks.RELATION]))
         self._definitions.run(self._adding_table(table, inner))
@@ -101,6 +108,7 @@ class TableDefinitions:
 
     def explain(self, statement: ast.CreateTable) -> Node:
         """What a table of any name would store."""
+        statement = spelled_out(statement, self._definitions.catalog, self._variables.search_path)
         columns, relation = _table_shape(statement)
         self._check_table_expressions(statement, columns)
         details = (f"columns: {', '.join(column.name for column in columns)}",)

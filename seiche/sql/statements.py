@@ -146,6 +146,16 @@ class Encoding:
 
 
 @dataclass(frozen=True, slots=True)
+class Like:
+    """LIKE in the list of a table's columns, behind as many of its own as `place` says. `including` are the words of
+    what comes along besides names, types and NOT NULL."""
+
+    table: ObjectName
+    place: int
+    including: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """`primary_key` is empty when none was declared; `on_conflict` is None when the default applies."""
 
@@ -160,6 +170,7 @@ class CreateTable:
     version_columns: tuple[str, ...] = ()  # a row that is older by them does not replace another
     temporary: bool = False
     encoding: Encoding | None = None
+    likes: tuple[Like, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from seiche.sql.statements import (
     CreateTable,
     CreateTableAs,
     Encoding,
+    Like,
     ObjectName,
     Options,
     SqlExpression,
@@ -85,7 +86,10 @@ def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | Cr
         query = cursor.query(cursor.rest())
         return CreateTableAs(name, renamed, query, if_not_exists, append_only, on_conflict, options, temporary)
     columns, primary_key, watermarks = body.checked()
-    _check_versions(versions, columns, primary_key, on_conflict, position)
+    if not body.likes:
+        _check_versions(versions, columns, primary_key, on_conflict, position)
+    elif versions:
+        raise cursor.unsupported("WITH VERSION COLUMN of a table LIKE another")
     return CreateTable(
         name,
         columns,
@@ -98,6 +102,7 @@ def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | Cr
         versions,
         temporary,
         encoding=written,
+        likes=tuple(body.likes),
     )
 
 
@@ -110,6 +115,8 @@ def create_source(cursor: Cursor) -> CreateSource:
         cursor.in_parentheses(partial(_table_item, cursor, body), comma_may_end=True)
     if cursor.word() == "include":
         raise cursor.unsupported("CREATE SOURCE with INCLUDE")
+    if body.likes:
+        raise cursor.unsupported("CREATE SOURCE with LIKE")
     cursor.expect("with")
     options = cursor.options()
     written = encoding(cursor)
@@ -200,7 +207,9 @@ def _table_item(cursor: Cursor, body: _TableBody) -> None:
     position = cursor.position()
     if cursor.accept("constraint"):
         cursor.name()
-    if cursor.accept("primary key"):
+    if cursor.accept("like"):
+        body.add_like(cursor.object_name(), _including(cursor))
+    elif cursor.accept("primary key"):
         body.add_key(_key_columns(cursor), position)
     elif cursor.sees("watermark", "for"):
         cursor.index += 2
@@ -213,6 +222,28 @@ def _table_item(cursor: Cursor, body: _TableBody) -> None:
         raise cursor.unsupported("a column list taken from a connector")
     else:
         _column(cursor, body)
+
+
+_LIKE_OPTIONS = frozenset(
+    (
+        "comments", "compression", "constraints", "defaults", "generated", "identity", "indexes", "statistics",
+        "storage",
+    )
+)  # fmt: skip
+
+
+def _including(cursor: Cursor) -> frozenset[str]:
+    """INCLUDING and EXCLUDING after LIKE; a later one overrides those before it."""
+    found: frozenset[str] = frozenset()
+    while (word := cursor.word()) in ("including", "excluding"):
+        cursor.index += 1
+        named = cursor.word()
+        if named != "all" and named not in _LIKE_OPTIONS:
+            raise cursor.error(hint=nearest(named, sorted(_LIKE_OPTIONS)))
+        cursor.index += 1
+        meant = _LIKE_OPTIONS if named == "all" else frozenset({named})
+        found = found | meant if word == "including" else found - meant
+    return found
 
 
 def watermark_of(cursor: Cursor, column: str) -> Watermark:
@@ -317,6 +348,7 @@ class _TableBody:
     def __init__(self, name: ObjectName) -> None:
         self.name = name
         self.watermarks: list[tuple[Watermark, int]] = []
+        self.likes: list[Like] = []
         self._columns: dict[str, ColumnDef] = {}
         self._key: tuple[str, ...] = ()
         self._key_position = 0
@@ -325,6 +357,9 @@ class _TableBody:
         if column.name in self._columns:
             raise DuplicateColumn(f'column "{column.name}" specified more than once', position=position)
         self._columns[column.name] = column
+
+    def add_like(self, table: ObjectName, including: frozenset[str]) -> None:
+        self.likes.append(Like(table, len(self._columns), including))
 
     def add_key(self, columns: tuple[str, ...], position: int) -> None:
         if self._key:
@@ -336,11 +371,12 @@ class _TableBody:
         self._key, self._key_position = columns, position
 
     def checked(self) -> tuple[tuple[ColumnDef, ...], tuple[str, ...], tuple[Watermark, ...]]:
-        """The columns, the key and the watermarks, once every name in them is known to be a column."""
+        """The columns, the key and the watermarks, once every name in them is known to be a column. Those of a table
+        LIKE another are not known here."""
         mentioned = [(name, "key", self._key_position) for name in self._key]
         mentioned += [(watermark.column, "watermark", position) for watermark, position in self.watermarks]
         for name, where, position in mentioned:
-            if name not in self._columns:
+            if name not in self._columns and not self.likes:
                 raise UndefinedColumn(
                     f'column "{name}" named in {where} does not exist',
                     hint=nearest(name, self._columns),
