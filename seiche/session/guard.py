@@ -134,6 +134,9 @@ class Guard:
                     self._create_in(ast.ObjectName((statement.action.schema, statement.name.name)))
             case ast.RefreshView():
                 self._own(statement.name)
+            case ast.Vacuum():
+                for each in statement.relations:
+                    self._own(each.name)
             case ast.AlterSystemSet() | ast.Recover() | ast.Pause() | ast.Resume():
                 self._demand(False, "must be superuser to change the system")
             case ast.CancelJobs():

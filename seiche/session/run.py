@@ -52,6 +52,7 @@ from seiche.session.system_settings import alter_system
 from seiche.session.table_of_query import create_table_of_query
 from seiche.session.tables import TableDefinitions
 from seiche.session.together import stretches, write_together
+from seiche.session.vacuum import vacuum
 from seiche.session.variables import Variables
 from seiche.session.views import ViewDefinitions
 from seiche.session.work import Work
@@ -384,6 +385,8 @@ class Session:
             case ast.RefreshView():
                 self._note(self._alter().refresh(statement))
                 return Result("REFRESH_MATERIALIZED_VIEW")
+            case ast.Vacuum():
+                return self._vacuum(statement)
             case ast.Flush():
                 self._flush()
                 return Result("FLUSH")
@@ -507,6 +510,19 @@ class Session:
         for name, value in changes.items():
             self.variables = self.variables.with_value(name, value)
         return answered(self._database, answer)
+
+    def _vacuum(self, statement: ast.Vacuum) -> Result:
+        for notice in vacuum(
+            statement,
+            self._catalog,
+            self.variables.search_path,
+            self._me(),
+            self._database.maintenance,
+            lambda folding: bool(self._work.wait(folding)),
+            in_block=self._conversation.transaction is not None,
+        ):
+            self._note(notice)
+        return Result("VACUUM" if statement.folds else "ANALYZE")
 
     @property
     def _catalog(self) -> Catalog:

@@ -107,8 +107,6 @@ _ANALYZED_SECONDS = 10
 _JOBS = ("table", "source", "sink", "index")
 _NOT_OFFERED: dict[str, str | None] = {
     "merge": "Use INSERT: a repeated primary key overwrites the row.",
-    "vacuum": None,
-    "analyze": None,
     "call": None,
     "do": None,
     "lock": None,
@@ -255,4 +253,7 @@ _VERBS: dict[str, Callable[[Cursor], Statement]] = {
     "discard": conversation.discard,
     "unlisten": conversation.unlisten,
     "copy": conversation.copy,
+    "vacuum": lambda cursor: jobs.vacuum(cursor, folds=True),
+    "analyze": lambda cursor: jobs.vacuum(cursor, folds=False),
+    "analyse": lambda cursor: jobs.vacuum(cursor, folds=False),
 }

@@ -498,6 +498,24 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
+class Tended:
+    """A relation that VACUUM or ANALYZE names, with columns where some were listed."""
+
+    name: ObjectName
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """VACUUM (`folds`) or ANALYZE; `relations` is empty when none were named."""
+
+    relations: tuple[Tended, ...]
+    folds: bool
+    analyzes: bool
+    verbose: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RefreshView:
     """Brings a view with a schedule up to date now."""
 
@@ -946,6 +964,7 @@ Statement = (
     | CreateSchema
     | CreateDatabase
     | CreateUser
+    | Vacuum
     | AlterUser
     | Grant
     | Revoke

@@ -10,6 +10,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from seiche.catalog.checkpoint import Checkpoint
@@ -66,6 +67,7 @@ class Maintenance:
         self._clock = clock
         self._wake = threading.Condition()
         self._changed: set[RelationId] = set()
+        self._asked: list[tuple[RelationId, Future[bool]]] = []  # folds that somebody waits for
         self._dropped: list[RelationId] = []
         self._emptying: list[RelationId] = []
         self._rewriting = threading.Lock()  # folds and joins of segments, one at a time
@@ -86,6 +88,8 @@ class Maintenance:
             self._stopping = True
             self._wake.notify_all()
         self._thread.join()
+        for _, folding in self._asked:
+            folding.cancel()
         self._delete()
 
     def note(self, relations: Iterable[RelationId]) -> None:
@@ -103,12 +107,25 @@ class Maintenance:
     def settle(self) -> None:
         """Waits until there is nothing left to do. For tests and for tools."""
         with self._wake:
-            self._wake.wait_for(lambda: self._idle and not self._changed and not self._dropped)
+            self._wake.wait_for(lambda: self._idle and not self._has_work)
 
     def fold_now(self, relation: RelationId) -> bool:
         """Folds a relation whether or not it pays; whether there was anything to fold."""
         with self._rewriting:
             return self._fold(relation)
+
+    def fold_soon(self, relation: RelationId) -> Future[bool]:
+        """As `fold_now`, on the thread of this housekeeping. Whoever cancels the future has it left out, or goes on
+        without it."""
+        folding: Future[bool] = Future()
+        with self._wake:
+            self._asked.append((relation, folding))
+            self._wake.notify_all()
+        return folding
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._changed or self._dropped or self._asked)
 
     def sweep_late(self) -> int:
         """Deletes files of killed processes that came after the sweep at start; how many there were."""
@@ -124,16 +141,17 @@ class Maintenance:
         self._runtime.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "maintenance")
         while True:
             with self._wake:
-                self._idle = not self._changed and not self._dropped
+                self._idle = not self._has_work
                 self._wake.notify_all()
-                self._wake.wait_for(
-                    lambda: self._changed or self._dropped or self._stopping, timeout=self._seconds_to_next()
-                )
+                self._wake.wait_for(lambda: self._has_work or self._stopping, timeout=self._seconds_to_next())
                 if self._stopping:
                     return
                 self._idle = False
                 changed, self._changed = self._changed, set()
                 dropped, self._dropped = self._dropped, []
+                asked, self._asked = self._asked, []
+            for relation, folding in asked:
+                self._fold_for(relation, folding)
             try:
                 for relation in dropped:
                     self._drop(relation)
@@ -155,6 +173,18 @@ class Maintenance:
                 if self.last_error is None or self.last_error.message != cause.message:
                     log.warning("housekeeping failed and is tried again after the next change: %s", cause)
                 self.last_error = cause
+
+    def _fold_for(self, relation: RelationId, folding: Future[bool]) -> None:
+        """Folds for somebody who waits for it, and is told what fails."""
+        if not folding.set_running_or_notify_cancel():
+            return
+        try:
+            folding.set_result(relation in self._runtime.versions and self.fold_now(relation))
+        except Exception as error:  # noqa: BLE001  the edge of this thread
+            if relation not in self._runtime.versions:  # dropped meanwhile
+                folding.set_result(False)
+            else:
+                folding.set_exception(error if isinstance(error, SeicheError) else translate_spark_error(error))
 
     def _seconds_to_next(self) -> float | None:
         """How long to wait for a change before looking after trash or late files."""

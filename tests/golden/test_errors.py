@@ -35,7 +35,8 @@ STATEMENTS = {
         "DROP TABLE",
         "EXPLAIN",
         "SHOW",
-        "VACUUM ships",
+        "VACUUM (nosuch) ships",
+        "LISTEN ships",
         "SELECT * FROM ships; SELEC 1",
     ),
     "names": (

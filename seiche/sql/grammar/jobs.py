@@ -6,6 +6,7 @@ import json
 
 from sqlglot.tokenizer_core import TokenType
 
+from seiche.errors import SyntaxError_, nearest
 from seiche.sql.grammar.cursor import Cursor
 from seiche.sql.statements import (
     AlterRelation,
@@ -21,6 +22,8 @@ from seiche.sql.statements import (
     SetSchema,
     SetSinkRateLimit,
     SwapWith,
+    Tended,
+    Vacuum,
     Wait,
 )
 
@@ -95,6 +98,43 @@ def _is_text(cursor: Cursor) -> bool:
 def refresh(cursor: Cursor) -> RefreshView:
     cursor.expect("materialized", "view")
     return RefreshView(cursor.object_name())
+
+
+_VACUUM_OPTIONS = (
+    "full", "freeze", "verbose", "analyze", "disable_page_skipping", "skip_locked", "index_cleanup", "process_main",
+    "process_toast", "truncate", "parallel", "skip_database_stats", "only_database_stats", "buffer_usage_limit",
+)  # fmt: skip
+_ANALYZE_OPTIONS = ("verbose", "skip_locked", "buffer_usage_limit")
+_OFF = ("false", "off", "0")
+
+
+def vacuum(cursor: Cursor, *, folds: bool) -> Vacuum:
+    """VACUUM [(option, …) | FULL FREEZE VERBOSE ANALYZE] [relation [(columns)], …], and ANALYZE likewise."""
+    given: set[str] = set()
+    known = _VACUUM_OPTIONS if folds else _ANALYZE_OPTIONS
+
+    def option() -> None:
+        position, word = cursor.position(), cursor.word().replace("analyse", "analyze")
+        if word not in known:
+            verb = "VACUUM" if folds else "ANALYZE"
+            raise SyntaxError_(f'unrecognized {verb} option "{word}"', hint=nearest(word, known), position=position)
+        cursor.index += 1
+        ends = cursor.sees_symbol(TokenType.COMMA) or cursor.sees_symbol(TokenType.R_PAREN)
+        if ends or cursor.value().lower() not in _OFF:
+            given.add(word)
+
+    if cursor.sees_symbol(TokenType.L_PAREN):
+        cursor.in_parentheses(option)
+    else:
+        for word in ("full", "freeze", "verbose", "analyze", "analyse") if folds else ("verbose",):
+            if cursor.accept(word):
+                given.add(word.replace("analyse", "analyze"))
+    relations = cursor.comma_separated(lambda: _tended(cursor)) if cursor.peek() is not None else ()
+    return Vacuum(relations, folds, not folds or "analyze" in given, "verbose" in given)
+
+
+def _tended(cursor: Cursor) -> Tended:
+    return Tended(cursor.object_name(), cursor.column_names())
 
 
 def wait(cursor: Cursor) -> Wait:
