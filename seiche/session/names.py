@@ -11,7 +11,7 @@ from seiche.catalog.pg_catalog import SCHEMA as PG_CATALOG
 from seiche.catalog.system_views import try_system_view
 from seiche.catalog.temporary import is_temporary
 from seiche.errors import FeatureNotSupported, InvariantError, ObjectNotReady, WrongObjectType
-from seiche.model import ObjectId
+from seiche.model import ROW_ID, ObjectId
 from seiche.session.shapes import Shapes, seen, shapes_of
 from seiche.sql import statements as ast
 from seiche.sql.bind import BoundRelation
@@ -144,7 +144,8 @@ class CatalogNames:
         relation = seen(item, self._shapes).relation
         if relation is None:
             raise InvariantError(f"{item} has no stored shape")
-        return BoundRelation(item.id, item.name, relation.columns, None, f"r{item.id}", schema=item.schema)
+        key = relation.key if item.kind is ObjectKind.TABLE and ROW_ID not in relation.key else ()
+        return BoundRelation(item.id, item.name, relation.columns, None, f"r{item.id}", schema=item.schema, key=key)
 
 
 def _function_of(item: CatalogObject) -> UserFunction:

@@ -26,7 +26,8 @@ CHANGES_OF = "changes_of"
 @dataclass(frozen=True, slots=True)
 class BoundRelation:
     """What a name stands for. `view` is the definition of a plain view, expanded where it is used; `view_names` is how
-    that definition looks names up, where not as the query around it does. `schema` is where it was found."""
+    that definition looks names up, where not as the query around it does. `schema` is where it was found, `key` the
+    primary key of a table that has one."""
 
     id: int | None
     name: str
@@ -35,6 +36,7 @@ class BoundRelation:
     source: str = ""
     view_names: Names | None = None
     schema: str = "public"
+    key: tuple[str, ...] = ()
 
 
 class Names(Protocol):

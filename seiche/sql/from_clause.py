@@ -275,7 +275,8 @@ def _relation(
     _check_names(renamed, len(visible), name)
     new_names = dict(zip((column.name for column in visible), renamed, strict=False))
     entries = tuple(Entry(new_names.get(c.name, c.name), column_node(c, ref), c.hidden) for c in relation.columns)
-    scope.add(RangeVariable(name, ref, (*entries, *commit_time(relation, ref)), schema))
+    key = tuple(column_node(column, ref) for column in relation.columns if column.name in relation.key)
+    scope.add(RangeVariable(name, ref, (*entries, *commit_time(relation, ref)), schema, key=key))
     source = relation.source if past is None else past_source(relation.source, past, binding.settings)
     made = named_table(source, ref)
     if as_of_now:

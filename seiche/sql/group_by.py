@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -90,13 +90,35 @@ def _no_aggregate(binding: Binding, node: exp.Expr) -> exp.Expr:
     return settle(node, binding.settings)
 
 
+def add_dependent(select: exp.Select, scope: Scope, groups: list[exp.Expr], keys: Sequence[exp.Expr]) -> None:
+    """Makes keys of the columns that depend on others: a whole primary key among the keys decides the other columns of
+    its table, so that grouping by them too changes nothing."""
+    group = select.args.get("group")
+    if group is None or any(isinstance(item, _SETS) for item in group.expressions):
+        return
+    decided = [each.ref for each in scope.variables if each.key and all(column in groups for column in each.key)]
+    for part in _parts(select, keys):
+        for column in _ungrouped(part, groups, frozenset(decided)):
+            if column not in groups:
+                groups.append(column.copy())
+                group.append("expressions", column.copy())
+
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
+
+
+def _parts(select: exp.Select, keys: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """What has to be made of keys and aggregates alone."""
+    parts = [projection.this for projection in select.expressions]
+    if select.args.get("having") is not None:
+        parts.append(select.args["having"].this)
+    return parts + [key.this for key in keys if not isinstance(key.this, exp.Column) or key.this.table]
+
+
 def check_grouping(
     select: exp.Select, scope: Scope, groups: Sequence[exp.Expr], keys: Sequence[exp.Expr], having: bool
 ) -> None:
-    parts = [projection.this for projection in select.expressions]
-    if having:
-        parts.append(select.args["having"].this)
-    parts += [key.this for key in keys if not isinstance(key.this, exp.Column) or key.this.table]
+    parts = _parts(select, keys)
     grouped = (
         select.args.get("group") is not None
         or having
@@ -122,6 +144,17 @@ def _check_grouping_call(node: exp.Expr, groups: Sequence[exp.Expr]) -> None:
 
 
 def _check_grouped(node: exp.Expr, groups: Sequence[exp.Expr], refs: frozenset[str]) -> None:
+    for column in _ungrouped(node, groups, refs):
+        raise GroupingError(
+            f'column "{column.table}.{column.name}" must appear in the GROUP BY clause '
+            "or be used in an aggregate function",
+            position=place_of(column),
+        )
+
+
+def _ungrouped(node: exp.Expr, groups: Sequence[exp.Expr], refs: frozenset[str]) -> Iterator[exp.Column]:
+    """The columns of these relations that stand neither in a key nor in an aggregate, the first that was written
+    first."""
     stack = [node]
     while stack:
         current = stack.pop()
@@ -130,10 +163,6 @@ def _check_grouped(node: exp.Expr, groups: Sequence[exp.Expr], refs: frozenset[s
             continue
         if isinstance(current, exp.Column):
             if current.table in refs:
-                raise GroupingError(
-                    f'column "{current.table}.{current.name}" must appear in the GROUP BY clause '
-                    "or be used in an aggregate function",
-                    position=place_of(current),
-                )
+                yield current
             continue
-        stack += list(current.iter_expressions(reverse=True))  # the first that was written is told
+        stack += list(current.iter_expressions(reverse=True))

@@ -17,8 +17,8 @@ from seiche.sql.binding import Binding, CommonTable, common_tables
 from seiche.sql.bound import Bound, Names, aliased, derived_table, has_tail, shown
 from seiche.sql.casts import common_type, convert
 from seiche.sql.equal_intervals import distinct_by_length, group_by_length, has_interval
-from seiche.sql.from_clause import bind_from
-from seiche.sql.group_by import bind_group, check_grouping
+from seiche.sql.from_clause import bind_from, check_names
+from seiche.sql.group_by import add_dependent, bind_group, check_grouping
 from seiche.sql.grouping_sets import with_total
 from seiche.sql.mixed_aggregates import compute_apart
 from seiche.sql.nearer import use_nearer
@@ -101,6 +101,7 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
         )
     select.set("expressions", shown(projections))
     keys = sort_keys(binding, node, scope, projections, columns)
+    add_dependent(select, scope, groups, keys)
     check_grouping(select, scope, groups, keys, having is not None)
     group_by_length(select, keys)
     distinct = node.args.get("distinct")

@@ -36,6 +36,7 @@ class RangeVariable:
     entries: tuple[Entry, ...]
     schema: str | None = None  # of a table or view without an alias
     scalar: bool = False  # a function of one value, which its alias stands for
+    key: tuple[exp.Expr, ...] = ()  # the columns of a table's primary key
 
 
 @dataclass(slots=True)
