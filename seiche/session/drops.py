@@ -10,7 +10,7 @@ from seiche.catalog.checkpoint import Checkpoint
 from seiche.catalog.objects import DEFAULT_DATABASE, CatalogObject, ObjectKind, Schema
 from seiche.epoch.barrier import Barrier
 from seiche.epoch.graph import Graph
-from seiche.errors import DependentObjects, FeatureNotSupported, SeicheError, WrongObjectType
+from seiche.errors import DependentObjects, FeatureNotSupported, SeicheError, UndefinedSchema, WrongObjectType
 from seiche.model import JobId, ObjectId, RelationId
 from seiche.session import databases
 from seiche.session.definitions import Definitions
@@ -56,6 +56,12 @@ class Drops:
             found = self._definitions.catalog.try_find(
                 each.parts, search_path=path, kinds=kinds, parameters=each.parameters
             )
+            missing = self._missing_schema(each) if found is None else None
+            if missing is not None and statement.if_exists:
+                notices.append(f'schema "{missing}" does not exist, skipping')
+                continue
+            if missing is not None:
+                raise UndefinedSchema(f'schema "{missing}" does not exist')
             if found is None and statement.if_exists:
                 notices.append(f'{wanted.value} "{each}" does not exist, skipping')
                 continue
@@ -72,6 +78,12 @@ class Drops:
             notices += self._cascade_notices(doomed, ids)
             self.drop_objects(ids, cascade=statement.cascade)
         return notices
+
+    def _missing_schema(self, name: ast.ObjectName) -> str | None:
+        """The schema that a name is written with, where the session's database has none of that name."""
+        if len(name.parts) != 2 or name.schema is None:
+            return None
+        return name.schema if self._definitions.catalog.try_schema(name.schema) is None else None
 
     def drop_temporary(self) -> None:
         """Drops the session's temporary tables, if there are any, and the schema that they are in."""

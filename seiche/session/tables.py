@@ -26,7 +26,7 @@ from seiche.session.feeds import check_connector
 from seiche.session.like import left_out, spelled_out
 from seiche.session.table_text import create_table_text
 from seiche.sql import statements as ast
-from seiche.sql.bind import OutputColumn, Settings, bind_expression
+from seiche.sql.bind import OutputColumn, Settings, bind_expression, check_default
 from seiche.stream.conflict import Conflict
 from seiche.types import BIGINT, Kind
 
@@ -160,9 +160,9 @@ class TableDefinitions:
         """Defaults and generated columns must make sense before the table exists."""
         settings = Settings(timezone="UTC", now_ms=0, strict=True)
         plain = tuple(column for column in columns if column.generated is None)
-        for column in statement.columns:
+        for column, made in zip(statement.columns, columns, strict=True):
             if column.default is not None:
-                bind_expression(column.default.tree, (), settings)
+                check_default(column.default.tree, made, settings)
             if column.generated is not None:
                 bound = bind_expression(column.generated.tree, plain, replace(settings, now_ms=None))
                 if bound.reads_clock:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from seiche.errors import DuplicateColumn, FeatureNotSupported, SyntaxError_, UndefinedColumn, nearest
+from seiche.errors import DatatypeMismatch, DuplicateColumn, FeatureNotSupported, SyntaxError_, UndefinedColumn, nearest
 from seiche.model import COMMIT_TIME, Column
 from seiche.sql.binder import Clause, Usage
 from seiche.sql.binding import Binding
@@ -52,7 +52,7 @@ from seiche.types import BOOLEAN, INTEGER, SqlType
 __all__ = [
     "Beside", "BoundExpression", "BoundQuery", "BoundRelation", "Meeting", "Names", "OutputColumn", "Settings",
     "bind_delete", "bind_expression", "bind_insert", "bind_query", "bind_returning", "bind_update", "bind_upsert",
-    "check_function", "references_of",
+    "check_default", "check_function", "references_of",
 ]  # fmt: skip
 
 RETURNING_SOURCE = "returning_rows"
@@ -118,6 +118,22 @@ def bind_expression(
     binder = expression_binder(scope, settings, usage, Clause.DEFAULT)
     node = settle(binder.bind(parsed(expression)), settings)
     return BoundExpression(node, type_of(node), usage.now, tuple(usage.volatile))
+
+
+def check_default(expression: exp.Expr, column: Column, settings: Settings) -> None:
+    """Raises what is wrong with the DEFAULT of a column that is about to be."""
+    named = expression.find(exp.Column)
+    if named is not None:
+        raise FeatureNotSupported("cannot use column reference in DEFAULT expression", position=place_of(named))
+    binder = expression_binder(bare_scope([]), settings, Usage(), Clause.DEFAULT)
+    bound = binder.bind(expression)
+    try:
+        assign(bound, column.type, column.name, settings)
+    except DatatypeMismatch as error:
+        raise DatatypeMismatch(
+            f'column "{column.name}" is of type {column.type.bare} but default expression is of type {type_of(bound)}',
+            hint="You will need to rewrite or cast the expression.",
+        ) from error
 
 
 def check_function(function: UserFunction, names: Names, settings: Settings) -> None:

@@ -6,11 +6,12 @@ row are counts, and therefore can be maintained like counts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from seiche.errors import FeatureNotSupported, GroupingError
+from seiche.errors import FeatureNotSupported, GroupingError, NumericOutOfRange
 from seiche.sql import intervals
 from seiche.sql.aggregates import (
     AggregateCall,
@@ -384,6 +385,10 @@ def _by_fractions(
     if len(made.arguments) != 1:
         raise undefined(made.name, [*made.arguments, node], aggregate_names())
     given = made.arguments[0]
+    for each in given.expressions if type_of(given).kind is Kind.ARRAY else [given]:
+        fraction = _fraction(each)
+        if fraction is not None and not 0 <= fraction <= 1:
+            raise NumericOutOfRange(f"percentile value {fraction:g} is not between 0 and 1")
     values = variable("listed", array_of(type_))
     if type_of(given).kind is Kind.ARRAY:
         shares = convert(given, array_of(DOUBLE), settings)
@@ -393,6 +398,20 @@ def _by_fractions(
         body, gives = at(convert(given, DOUBLE, settings), values), type_
     known = case(gives, [(not_null(values.copy()), body)])
     return let("listed", _sorted_values(made, node), gives, known)
+
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+def _fraction(node: exp.Expr) -> float | None:
+    """The number, where it is a constant. Decimals are texts that are cast."""
+    match node:
+        case exp.Literal() if _NUMBER.fullmatch(node.name):
+            return float(node.name)
+        case exp.Neg() | exp.Cast() | exp.Paren():
+            inner = _fraction(node.this)
+            return -inner if inner is not None and isinstance(node, exp.Neg) else inner
+    return None
 
 
 # --- ranks of a row that is not there ----------------------------------------------------------------

@@ -185,6 +185,7 @@ _DOMAINS = {
     "logarithm": "2201E",
     "square root": "2201F",
     "negative substring length": "22011",
+    "null character not permitted": "54000",
 }
 
 # The code with which Spark ends its process when a thread has no memory left.
@@ -243,6 +244,8 @@ def translate_spark_error(error: BaseException) -> SeicheError:
         case "CONVERSION_INVALID_INPUT" | "INVALID_FORMAT" | "CANNOT_PARSE_TIMESTAMP" | "DATETIME_FIELD_OUT_OF_BOUNDS":
             value = _first(r"The value '(.*?)'", message) or _first(r"Text '(.*?)'", message)
             shown = f': "{value}"' if value else ""
+            if 'to "BINARY"' in message:
+                return InvalidParameter(f"invalid data for decode{shown}", detail=_sentence(message))
             if "TIME" in condition:
                 return InvalidDatetime(f"invalid date/time input{shown}", detail=_sentence(message))
             return InvalidText(f"invalid value input{shown}", detail=_sentence(message))
@@ -284,6 +287,8 @@ def translate_spark_error(error: BaseException) -> SeicheError:
             return DatetimeOutOfRange(told, detail=reason or None)
         case "USER_RAISED_EXCEPTION" if "out of range" in message:
             return NumericOutOfRange(_sentence(message).rstrip("."))
+        case "USER_RAISED_EXCEPTION" if "invalid value for to_" in message:
+            return InvalidDatetime(_sentence(message).rstrip("."))
         case "USER_RAISED_EXCEPTION" if "division by zero" in message:
             return DivisionByZero("division by zero")
         case "USER_RAISED_EXCEPTION" if "cannot cast jsonb" in message:

@@ -331,7 +331,7 @@ def _common_table(
         return bind_change_log(binding, logged, name, tuple(_column_names(alias)) or table.column_names, scope)
     bound = binding.settled(binding.query(table.query, None, table.visible))
     with pointing_at(table.name):
-        _check_names(list(table.column_names), len(bound.columns), node.name)
+        check_names(table.column_names, len(bound.columns), f'WITH query "{node.name}"')
     columns = [replace(c, name=n) for c, n in zip(bound.columns, table.column_names, strict=False)]
     return _derived_table(
         binding, Bound(bound.ast, columns + bound.columns[len(columns) :]), alias, scope, node.name, lateral=False
@@ -528,7 +528,10 @@ def _column_names(alias: exp.Expr | None) -> list[str]:
 
 
 def _check_names(names: Sequence[str], count: int, table: str) -> None:
+    check_names(names, count, f'table "{table}"')
+
+
+def check_names(names: Sequence[str], count: int, what: str) -> None:
+    """Raises where more columns are named than there are."""
     if len(names) > count:
-        raise InvalidColumnReference(
-            f'table "{table}" has {count} columns available but {len(names)} columns specified'
-        )
+        raise InvalidColumnReference(f"{what} has {count} columns available but {len(names)} columns specified")

@@ -25,6 +25,7 @@ from seiche.sql.nearer import use_nearer
 from seiche.sql.nodes import Settings, typed
 from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
 from seiche.sql.outer_keys import show_around
+from seiche.sql.places import pointing_at
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import exploded, over_groups, select_items
 from seiche.sql.values import values
@@ -67,7 +68,9 @@ def _unused_tables(binding: Binding, node: exp.Expr, visible: Mapping[str, Commo
     for cte in with_.expressions:
         if cte.alias not in read:
             table = visible[cte.alias]
-            binding.query(table.query, None, table.visible)
+            bound = binding.query(table.query, None, table.visible)
+            with pointing_at(table.name):
+                check_names(table.column_names, len(bound.columns), f'WITH query "{cte.alias}"')
 
 
 def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Mapping[str, CommonTable]) -> Bound:

@@ -50,6 +50,7 @@ _UNFINISHED = frozenset(
         TokenType.IN,
     }
 )
+_WITHOUT_BY = ("group", "order")  # with BY they are other tokens
 _DISTINCT_NOTHING = [TokenType.SELECT, TokenType.DISTINCT]
 _EMPTY_LIST = [TokenType.L_PAREN, TokenType.R_PAREN]
 _JOIN_SIDES = frozenset({TokenType.INNER, TokenType.OUTER, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL})
@@ -132,6 +133,11 @@ def _can_be_indexed(token: Token) -> bool:
     )
 
 
+def _takes_group(token: Token | None) -> bool:
+    """WITHIN GROUP, and EXCLUDE GROUP of a frame."""
+    return token is not None and token.text.lower() in ("within", "exclude")
+
+
 def _ends_struct(tokens: Sequence[Token], index: int) -> bool:
     """Whether the token is the `>` of `struct<...>`, which `[]` makes an array of."""
     open_structs = 0
@@ -160,6 +166,8 @@ def _refuse_leniency(text: str, tokens: Sequence[Token], following: Token | None
             or (tokens[index + 1].token_type in _CLAUSES and kind is not TokenType.ALIAS)
         )
         named = before is not None and before.token_type in (TokenType.DOT, TokenType.ALIAS)
+        if kind is TokenType.VAR and token.text.lower() in _WITHOUT_BY and not named and not _takes_group(before):
+            raise syntax_error(text, after)
         if kind in _UNFINISHED and last_of_clause and not named:
             raise syntax_error(text, after)
         if kind is TokenType.IN and [t.token_type for t in tokens[index + 1 : index + 3]] == _EMPTY_LIST:

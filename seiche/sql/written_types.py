@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported, InvalidParameter, UndefinedObject, nearest
+from seiche.sql.places import place_of
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -80,6 +81,8 @@ def _numeric_type(node: exp.DataType) -> SqlType:
         return NUMERIC
     sizes = [int(parameter.this.name) for parameter in node.expressions]
     precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
+    if not 1 <= precision <= 1000:
+        raise InvalidParameter(f"NUMERIC precision {precision} must be between 1 and 1000", position=place_of(node))
     if not 1 <= precision <= 38 or not 0 <= scale <= precision:
         raise FeatureNotSupported(
             f"numeric({precision},{scale}) is not supported",

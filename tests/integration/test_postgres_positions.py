@@ -41,7 +41,6 @@ OTHER_SQLSTATES = {
     "SELECT crew || 1 FROM arrivals": "42804",
     "SELECT array_append(crew, 1) FROM arrivals": "42804",
     "SELECT * FROM generate_series(true, false)": "42804",
-    "CREATE TABLE buoys (id int DEFAULT tons)": "42703",
     "SELECT * FROM nosuch.public.ships": "3D000",
     "SELECT a.b.c.d.e FROM ships": "42P01",
 }

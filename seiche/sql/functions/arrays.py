@@ -6,7 +6,7 @@ import math
 
 from sqlglot import exp
 
-from seiche.errors import DatatypeMismatch
+from seiche.errors import DatatypeMismatch, WrongObjectType
 from seiche.sql.casts import Context, castable, common_type, convert, to_text
 from seiche.sql.functions.registry import Any_, function, undefined
 from seiche.sql.literals import constant_integer
@@ -329,7 +329,7 @@ def quantified(kind: type[exp.Binary], node: exp.Expr, array: exp.Expr, settings
     if type_of(array).kind is Kind.NULL:
         array = convert(array, array_of(VARCHAR if type_of(node).kind is Kind.NULL else type_of(node)), settings)
     if type_of(array).kind is not Kind.ARRAY:
-        raise undefined("any" if not every else "all", [array])
+        raise WrongObjectType("op ANY/ALL (array) requires array on right side")
     if (
         kind in _OPPOSITES
         and array.find(exp.Query) is not None

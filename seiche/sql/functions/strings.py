@@ -26,6 +26,7 @@ from seiche.sql.nodes import (
     lambda_,
     negation,
     not_null,
+    null,
     once,
     spark_cast,
     text,
@@ -324,10 +325,32 @@ def _quote_nullable(arguments: Nodes, settings: Settings) -> exp.Expr:
 def _chr(arguments: Nodes, settings: Settings) -> exp.Expr:
     """Any code point; Spark's own stops at 255."""
     code = constant_integer(arguments[0])
-    if code is not None and code > 0:
-        return text(chr(code))
+    if code is not None:
+        return _character(code, settings)
     padded = call(VARCHAR, "lpad", call(VARCHAR, "hex", arguments[0]), integer(8), text("0"))
-    return call(VARCHAR, "decode", call(BYTEA, "unhex", padded), text("UTF-32"))
+    decoded = call(VARCHAR, "decode", call(BYTEA, "unhex", padded), text("UTF-32"))
+    return guarded(
+        guarded(decoded, equal(arguments[0].copy(), integer(0)), NULL_CHARACTER, settings),
+        comparison(exp.LT, arguments[0].copy(), integer(0)),
+        NEGATIVE_CHARACTER,
+        settings,
+    )
+
+
+NULL_CHARACTER = "null character not permitted"
+NEGATIVE_CHARACTER = "character number must be positive"
+
+
+def _character(code: int, settings: Settings) -> exp.Expr:
+    surrogate = 0xD800 <= code <= 0xDFFF
+    if 0 < code <= 0x10FFFF and not surrogate:
+        return text(chr(code))
+    if not settings.strict:
+        return null(VARCHAR)
+    if code < 0:
+        raise InvalidParameter(NEGATIVE_CHARACTER)
+    too = f"requested character {'not valid' if surrogate else 'too large'} for encoding: {code}"
+    raise OutOfDomain(too if code else NULL_CHARACTER, sqlstate="54000")
 
 
 @function("to_hex", takes=[Any_.INTEGER])
