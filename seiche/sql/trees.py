@@ -53,6 +53,7 @@ _UNFINISHED = frozenset(
 _WITHOUT_BY = ("group", "order")  # with BY they are other tokens
 _DISTINCT_NOTHING = [TokenType.SELECT, TokenType.DISTINCT]
 _EMPTY_LIST = [TokenType.L_PAREN, TokenType.R_PAREN]
+_VALUES_OF_NOTHING = [TokenType.VALUES, *_EMPTY_LIST]
 _JOIN_SIDES = frozenset({TokenType.INNER, TokenType.OUTER, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL})
 _INDEXABLE = QUOTED | CLOSING
 _FOREIGN_NODES: tuple[type[exp.Expr], ...] = (
@@ -171,6 +172,8 @@ def _refuse_leniency(text: str, tokens: Sequence[Token], following: Token | None
         if kind in _UNFINISHED and last_of_clause and not named:
             raise syntax_error(text, after)
         if kind is TokenType.IN and [t.token_type for t in tokens[index + 1 : index + 3]] == _EMPTY_LIST:
+            raise syntax_error(text, tokens[index + 2])
+        if [t.token_type for t in tokens[index : index + 3]] == _VALUES_OF_NOTHING:
             raise syntax_error(text, tokens[index + 2])
         leading = before is None or before.token_type is TokenType.L_PAREN
         if kind is TokenType.FROM and [t.token_type for t in tokens[index - 2 : index]] == _DISTINCT_NOTHING:
