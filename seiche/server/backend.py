@@ -14,6 +14,7 @@ from seiche.session.describe import Description
 from seiche.session.result import Piece, Result, RowReader
 from seiche.session.run import Session
 from seiche.session.variables import Variables
+from seiche.sql.bind import OutputColumn
 from seiche.sql.statements import CopyFrom, FetchCursor, ParsedStatement
 from seiche.types import SqlType
 
@@ -38,6 +39,8 @@ class Conversation(Protocol):
     def write(self, stretch: Sequence[ParsedStatement]) -> tuple[list[Result], SeicheError | None]: ...
 
     def take(self, reader: RowReader, limit: int | None, *, first: bool) -> Piece | None: ...
+
+    def cursor_columns(self, name: str) -> Sequence[OutputColumn] | None: ...
 
     def rows_coming(self, statement: FetchCursor) -> tuple[Future[None], float] | None: ...
 

@@ -258,6 +258,7 @@ class Client:
         self.session.on_notice = self._notice_from_thread
         self.session.on_hangup = self._hang_up_from_thread
         self._connection.timezone = self.session.variables.get("timezone")
+        self._connection.cursor_columns = self.session.cursor_columns
         self._reported = self._settings()
         who = {"session_authorization": login.user, "is_superuser": "on" if self.session.is_superuser else "off"}
         statuses = [*self._reported.items(), *_FIXED.items(), *who.items()]

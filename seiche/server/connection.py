@@ -11,7 +11,7 @@ which thread, is not.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, assert_never
@@ -187,9 +187,16 @@ class _Login:
     exchange: Exchange | None = None
 
 
+def _no_cursor(name: str) -> None:
+    """Before there is a session."""
+
+
 @dataclass(slots=True)
 class Connection:
-    """`tls` tells whether TLS can be offered. `transaction` is I, T or E and kept right by the caller."""
+    """`tls` tells whether TLS can be offered. `transaction` is I, T or E and kept right by the caller.
+
+    `cursor_columns` knows the cursors that were made by DECLARE: to clients these are portals, too.
+    """
 
     tls: bool = False
     phase: Phase = Phase.STARTUP
@@ -197,6 +204,7 @@ class Connection:
     timezone: str = "UTC"
     statements: dict[str, Prepared] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
+    cursor_columns: Callable[[str], Sequence[OutputColumn] | None] = _no_cursor
     _decoder: wire.Decoder = field(default_factory=wire.Decoder)
     _out: bytearray = field(default_factory=bytearray)
     _login: _Login = field(default_factory=lambda: _Login(""))
@@ -403,6 +411,8 @@ class Connection:
             oids = [oid or oid_of(type_) for oid, type_ in zip(prepared.oids, prepared.parameters, strict=True)]
             self._out += wire.parameter_description(oids)
             self._columns(prepared.columns, ())
+        elif name not in self.portals and (columns := self.cursor_columns(name)) is not None:
+            self._columns(columns, ())
         else:
             portal = self._portal(name)
             self._columns(portal.prepared.columns, portal.formats)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from seiche.errors import DuplicateCursor, UndefinedCursor
 from seiche.session.database import CursorFact
 from seiche.session.result import Piece, Result, RowReader
 from seiche.session.subscription_cursor import SubscriptionCursor
+from seiche.sql.bind import OutputColumn
 
 CURSORS_MAX = 1_000
 
@@ -61,6 +62,9 @@ class Cursors:
         if name not in self._open:
             raise UndefinedCursor(f'cursor "{name}" does not exist')
         return self._open[name].reader
+
+    def columns(self, name: str) -> Sequence[OutputColumn] | None:
+        return self._open[name].reader.columns if name in self._open else None
 
     def fetch(self, name: str, count: int | None) -> Result:
         """The next rows, taken from the cursor as the result is read."""

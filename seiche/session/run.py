@@ -57,7 +57,7 @@ from seiche.session.variables import Variables
 from seiche.session.views import ViewDefinitions
 from seiche.session.work import Work
 from seiche.sql import statements as ast
-from seiche.sql.bind import BoundQuery
+from seiche.sql.bind import BoundQuery, OutputColumn
 from seiche.sql.parameters import Parameters
 from seiche.sql.parse import parse, parse_name
 from seiche.types import VARCHAR, SqlType
@@ -564,6 +564,10 @@ class Session:
 
     def open_cursors(self) -> list[CursorFact]:
         return self._conversation.cursors.facts()
+
+    def cursor_columns(self, name: str) -> Sequence[OutputColumn] | None:
+        """The columns of an open cursor; None where there is none of this name."""
+        return self._conversation.cursors.columns(name)
 
     def rows_coming(self, statement: ast.FetchCursor) -> tuple[Future[None], float] | None:
         """What a FETCH waits for and for how many seconds at most; None when it does not wait."""

@@ -203,6 +203,19 @@ def test_psycopg2_takes_rows_from_a_named_cursor(server: HarbourServer) -> None:
     link.close()
 
 
+@pytest.mark.parametrize("binary", [False, True])
+def test_psycopg_takes_rows_from_a_named_cursor(server: HarbourServer, binary: bool) -> None:
+    """It asks for the columns of the cursor as for those of a portal."""
+    with (
+        server.connect(autocommit=False) as connection,
+        connection.cursor("gulls", binary=binary) as cursor,
+    ):
+        cursor.itersize = 40
+        cursor.execute("SELECT g, g::text AS t FROM generate_series(1, %s) g", (100,))
+        assert [column.name for column in cursor.description or ()] == ["g", "t"]
+        assert list(cursor) == [(number, str(number)) for number in range(1, 101)]
+
+
 def test_a_cancel_request_stops_the_spark_job(server: HarbourServer) -> None:
     with server.connect() as connection:
         threading.Timer(1.5, connection.cancel_safe).start()

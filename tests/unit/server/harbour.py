@@ -164,6 +164,9 @@ class FakeSession:
     def take(self, reader: RowReader, limit: int | None, *, first: bool) -> Piece | None:
         return reader.take(limit)
 
+    def cursor_columns(self, name: str) -> Sequence[OutputColumn] | None:
+        return None
+
     def rows_coming(self, statement: ast.FetchCursor) -> tuple[Future[None], float] | None:
         if self.arrival.cancelled():
             self.arrival = Future()
