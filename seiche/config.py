@@ -231,6 +231,22 @@ class Config:
         maximum=2 * 1024 * 1024 * 1024,
         mutable=True,
     )
+    recursion_rounds_max: int = _setting(
+        1_000,
+        "most rounds of a recursive query before it is taken for endless and ended",
+        unit="rounds",
+        minimum=1,
+        maximum=1_000_000,
+        mutable=True,
+    )
+    recursion_rows_max: int = _setting(
+        10_000_000,
+        "most rows of a recursive query before it is taken for endless and ended",
+        unit="rows",
+        minimum=1,
+        maximum=1_000_000_000_000,
+        mutable=True,
+    )
     segments_max_per_relation: int = _setting(
         16,
         "segments of a relation before the small ones are joined",

@@ -194,7 +194,7 @@ class Engine:
         bounds = KeyBounds(folder, writer)
         groups = RowGroups(folder, cache, config.nearby_bytes_max, FarGroups(session.sparkContext, folder))
         reader = RelationReader(session, folder, writer, bounds, groups, config.nearby_rows_max)
-        limits = Limits(config.inline_rows_max, config.inline_bytes_max)
+        limits = Limits.of(config)
         cores = max(session.sparkContext.defaultParallelism, 1)
         costs = replace(MEASURED, margin=config.technique_margin)
         runtime = Runtime(session, versions, reader, writer, limits, cores=cores, costs=costs)

@@ -31,6 +31,7 @@
     │   ├── BadCopyFormat         22P04      ├── UndefinedStatement    26000
     │   ├── AmbiguousFunction     42725      ├── InvalidColumnReference 42P10
     │   ├── CharacterNotInRepertoire 22021   │
+    │   ├── InvalidRecursion      42P19      ├── RecursionLimit        54000
     │   ├── IndeterminateType     42P18      ├── CursorBehind          24000
     │   │                                    └── ProtocolViolation     08P01  what a client sent is not a message
     │   └── InvalidLogin          28P01, 28000
@@ -296,6 +297,18 @@ class InvalidDefinition(UserError):
 class InvalidTable(InvalidDefinition):
     code = "invalid_table_definition"
     sqlstate = "42P16"
+
+
+class InvalidRecursion(UserError):
+    code = "invalid_recursion"
+    sqlstate = "42P19"
+
+
+class RecursionLimit(UserError):
+    """A recursive query has gone on for as long as one may."""
+
+    code = "recursion_limit_exceeded"
+    sqlstate = "54000"
 
 
 class GroupingError(UserError):

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from seiche.sql.invocations import NOW, PROCTIME
 from seiche.sql.limited import limited_sources
 from seiche.sql.membership import null_aware
 from seiche.sql.nodes import unnamed_subqueries
+from seiche.sql.recursion import refuse_recursion
 from seiche.sql.ties import without_ties
 from seiche.storage.relation import RelationReader
 from seiche.storage.versions import Versions
@@ -46,11 +48,16 @@ _FEW_ROWS = 1000  # a loop over so few of one side comes to the next batch of th
 
 
 class Scope:
-    """Temporary views with names that no other thread uses."""
+    """Temporary views with names that no other thread uses, and rows that executors keep meanwhile.
 
-    def __init__(self, spark: SparkSession) -> None:
+    `stop_if_told` raises when whoever opened the scope no longer wants what is done in it.
+    """
+
+    def __init__(self, spark: SparkSession, stop_if_told: Callable[[], None] = lambda: None) -> None:
         self._spark = spark
         self._views: list[str] = []
+        self._kept: list[Any] = []
+        self.stop_if_told = stop_if_told
 
     def view(self, frame: DataFrame) -> str:
         """A name for the frame in SQL text."""
@@ -62,18 +69,34 @@ class Scope:
     def sql(self, text: str) -> DataFrame:
         return self._spark.sql(text)
 
+    def release_at_end(self, rows: Any) -> None:
+        """Lets executors keep rows, as an RDD of Java, until the scope ends, or what `hand_over` gives is called."""
+        self._kept.append(rows)
+
+    def hand_over(self) -> Callable[[], None] | None:
+        """How to release the kept rows, for whoever reads them after the scope has ended; None if there are none."""
+        kept, self._kept = self._kept, []
+        return partial(_release, kept) if kept else None
+
     def close(self) -> None:
-        """Frees the names; frames made from them go on working."""
+        """Frees the names; frames made from them go on working, unless they need rows that were kept."""
         # Not spark.catalog.dropTempView: that looks for cached data of the view, which takes milliseconds.
         catalog = self._spark._jsparkSession.sessionState().catalog()
         for name in self._views:
             catalog.dropTempView(name)
         self._views = []
+        _release(self._kept)
+        self._kept = []
+
+
+def _release(kept: list[Any]) -> None:
+    for each in kept:
+        each.unpersist(False)
 
 
 @contextmanager
-def open_scope(spark: SparkSession) -> Iterator[Scope]:
-    scope = Scope(spark)
+def open_scope(spark: SparkSession, stop_if_told: Callable[[], None] = lambda: None) -> Iterator[Scope]:
+    scope = Scope(spark, stop_if_told)
     try:
         yield scope
     finally:
@@ -92,6 +115,7 @@ def render(query: exp.Expr, view_of: Callable[[str], str], now_ms: int | None = 
         return node
 
     refuse_change_log(query)
+    refuse_recursion(query)
     return unnamed_subqueries(without_ties(null_aware(query.copy()))).transform(place, copy=False).sql("spark")
 
 

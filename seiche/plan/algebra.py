@@ -11,6 +11,7 @@
                 the inputs' rows with that value alone. Outer joins, semi joins, windows, aggregates without a state
     TopN        the first rows of the input in an order
     ChangeLog   the changes of a stored relation, one row each: a history, which only grows
+    Recursion   a base, and a step for the rows of each round, until there are no more; evaluated anew
     Recompute   anything else: a query that is evaluated anew, with the reason why
 
 Expressions are sqlglot trees in Spark's dialect, bound and typed already. Inside a Select or a Keyed, a column is named
@@ -261,6 +262,32 @@ class Recompute:
 
 
 @dataclass(frozen=True, slots=True)
+class Recursion:
+    """The rows of a base, and those that a step makes of the rows of one round for the next, until a round has none.
+
+    The step reads the rows of the round before as the Scan of `rounds`, whose columns are those of the node. With
+    `distinct`, a row that was there in an earlier round is not one of a later one. Base and step fill the columns in
+    their order.
+    """
+
+    base: Plan
+    step: Plan
+    rounds: RelationId
+    columns: tuple[Field, ...]
+    distinct: bool
+    reason: Reason
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.columns if self.distinct else (*self.columns, Field("_n", INTEGER, hidden=True))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """All columns, and where rows may be equal the number of the row among those."""
+        return tuple(field.name for field in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeLog:
     """Every change of a stored relation as a row: its visible columns, what happened, and the number of the change."""
 
@@ -276,7 +303,9 @@ class ChangeLog:
         return (CHANGELOG_ROW_ID,)
 
 
-Plan = Scan | Select | UnionAll | TemporalFilter | Closing | Aggregate | Keyed | TopN | ChangeLog | Recompute
+Plan = (
+    Scan | Select | UnionAll | TemporalFilter | Closing | Aggregate | Keyed | TopN | ChangeLog | Recursion | Recompute
+)
 
 
 def stored_schema(plan: Plan, *, append_only: bool = False) -> RelationSchema:
@@ -305,8 +334,44 @@ def scans(plan: Plan) -> Iterator[Scan]:
         case Closing():
             yield from scans(plan.input)
             yield from plan.marks
+        case Recursion():
+            yield from (scan for part in (plan.base, plan.step) for scan in scans(part) if scan.relation != plan.rounds)
         case Recompute():
             return
+
+
+def relations_read(plan: Plan) -> frozenset[RelationId]:
+    """The relations that a plan reads."""
+    match plan:
+        case Recompute():
+            return frozenset(plan.relations)
+        case Recursion():
+            return (relations_read(plan.base) | relations_read(plan.step)) - {plan.rounds}
+        case _:
+            return frozenset().union(*(relations_read(child) for child in children(plan)), _scanned(plan))
+
+
+def _scanned(plan: Plan) -> frozenset[RelationId]:
+    match plan:
+        case Scan():
+            return frozenset({plan.relation})
+        case Closing():
+            return frozenset(mark.relation for mark in plan.marks)
+        case _:
+            return frozenset()
+
+
+def children(plan: Plan) -> tuple[Plan, ...]:
+    """The plans that a node is over."""
+    match plan:
+        case Scan() | Recompute():
+            return ()
+        case Select() | UnionAll() | Keyed():
+            return plan.inputs
+        case Aggregate() | TopN() | TemporalFilter() | Closing() | ChangeLog():
+            return (plan.input,)
+        case Recursion():
+            return (plan.base, plan.step)
 
 
 def recomputed(plan: Plan) -> tuple[Reason, ...]:
@@ -319,8 +384,16 @@ def recomputed(plan: Plan) -> tuple[Reason, ...]:
             return own + tuple(reason for child in plan.inputs for reason in recomputed(child))
         case Aggregate() | TopN() | TemporalFilter() | Closing():
             return recomputed(plan.input)
+        case Recursion():
+            own = (plan.reason,) if not is_constant(plan) else ()
+            return own + recomputed(plan.base)
         case Recompute():
-            return (plan.reason,) if plan.relations or plan.time_driven else ()
+            return (plan.reason,) if not is_constant(plan) else ()
+
+
+def is_constant(plan: Recompute | Recursion) -> bool:
+    """Whether it reads nothing that changes, so that it is evaluated once."""
+    return not relations_read(plan) and not follows_clock(plan)
 
 
 def is_append_only(plan: Plan) -> bool:
@@ -334,8 +407,8 @@ def is_append_only(plan: Plan) -> bool:
             return is_append_only(plan.input)
         case ChangeLog():
             return True
-        case Recompute():
-            return not plan.relations and not plan.time_driven  # constants
+        case Recompute() | Recursion():
+            return is_constant(plan)
         case TemporalFilter() | Aggregate() | Keyed() | TopN():
             return False
 
@@ -355,14 +428,16 @@ def is_empty_over_nothing(plan: Plan) -> bool:
             return not plan.total and is_empty_over_nothing(plan.input)
         case Keyed():  # without a key it may have a row for all rows together
             return bool(plan.partition) and all(is_empty_over_nothing(child) for child in plan.inputs)
+        case Recursion():
+            return is_empty_over_nothing(plan.base)
         case Recompute():
             return False
 
 
 def temporal_filters(plan: Plan) -> Iterator[TemporalFilter]:
-    """Every filter by the clock in a plan."""
+    """Every filter by the clock in a plan, but for those in what is evaluated as a whole."""
     match plan:
-        case Scan() | ChangeLog() | Recompute():
+        case Scan() | ChangeLog() | Recompute() | Recursion():
             return
         case Select() | UnionAll() | Keyed():
             for child in plan.inputs:
@@ -378,7 +453,13 @@ def follows_clock(plan: Plan) -> bool:
     """Whether the plan's rows change as time passes, without any change of its inputs."""
     if isinstance(plan, Recompute):
         return plan.time_driven
+    if isinstance(plan, Recursion):
+        return _reads_clock_inside(plan.base) or _reads_clock_inside(plan.step)
     return next(temporal_filters(plan), None) is not None
+
+
+def _reads_clock_inside(plan: Plan) -> bool:
+    return follows_clock(plan) or any(_reads_clock_inside(child) for child in children(plan))
 
 
 def closes(plan: Plan) -> bool:
@@ -386,7 +467,7 @@ def closes(plan: Plan) -> bool:
     match plan:
         case Closing():
             return True
-        case Scan() | ChangeLog() | Recompute():
+        case Scan() | ChangeLog() | Recompute() | Recursion():
             return False
         case Select() | UnionAll() | Keyed():
             return any(closes(child) for child in plan.inputs)
@@ -588,6 +669,8 @@ def with_names(plan: Plan, names: Sequence[str]) -> Plan:
             shown = [exp.alias_(own_column(old), exp.to_identifier(new[old], quoted=True)) for old in visible]
             query = exp.select(*shown).from_(plan.query.subquery("q"))
             return replace(plan, query=query, columns=tuple(renamed(field) for field in plan.columns))
+        case Recursion():
+            return replace(plan, columns=tuple(renamed(field) for field in plan.columns))
         case Scan() | TemporalFilter() | Closing() | ChangeLog():
             shown_fields = [f for f in plan.fields if not f.hidden]
             return make_select([plan], [], [Item(renamed(f), input_column(0, f.name)) for f in shown_fields])

@@ -27,6 +27,7 @@ from seiche.plan.algebra import (
     Keyed,
     Plan,
     Recompute,
+    Recursion,
     Scan,
     Select,
     TemporalFilter,
@@ -102,7 +103,7 @@ def techniques(plan: Plan) -> tuple[Technique, ...]:
     something up as rows came is a history: evaluating it anew would give another one.
     """
     match plan:
-        case Recompute():
+        case Recompute() | Recursion():
             return (Technique.FULL,)
         case ChangeLog():
             return (Technique.CHANGE_RULE,)
@@ -131,7 +132,7 @@ def choose(plan: Plan, counts: Counts, costs: Costs) -> Choice:
 
 
 def _only(plan: Plan) -> str:
-    if isinstance(plan, (Recompute, Keyed)) and plan.reason is not None:
+    if isinstance(plan, (Recompute, Recursion, Keyed)) and plan.reason is not None:
         return f"The only technique ({plan.reason.code}): {plan.reason.sentence}"
     if isinstance(plan, Keyed) and not plan.partition:
         return "The only technique: the first rows, which are few."
@@ -200,7 +201,7 @@ def _changes(plan: Plan, counts: Counts, costs: Costs) -> tuple[float, float]:
             return sum(rows for rows, _ in parts), sum(work for _, work in parts)
         case Select():
             return _joined(plan, counts, costs)
-        case Recompute():
+        case Recompute() | Recursion():
             return counts.changes, 0.0
 
 

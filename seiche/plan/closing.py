@@ -29,6 +29,7 @@ from seiche.plan.algebra import (
     Keyed,
     Plan,
     Recompute,
+    Recursion,
     Scan,
     Select,
     TemporalFilter,
@@ -37,6 +38,7 @@ from seiche.plan.algebra import (
     field_of,
     input_column,
     input_index,
+    is_constant,
     make_select,
     scans,
 )
@@ -72,7 +74,7 @@ def watermarks(plan: Plan, known: Known) -> dict[str, exp.Expr]:
             return _carried(plan.items, lambda column: grouped.get(column.name))
         case Keyed():
             return _by_key(plan, known)
-        case TemporalFilter() | TopN() | ChangeLog() | Recompute():
+        case TemporalFilter() | TopN() | ChangeLog() | Recursion() | Recompute():
             return {}
 
 
@@ -108,7 +110,7 @@ def _settled(
 
 
 def _may_change(plan: Plan) -> bool:
-    return not isinstance(plan, Recompute) or bool(plan.relations) or plan.time_driven
+    return not isinstance(plan, Recompute | Recursion) or not is_constant(plan)
 
 
 def _tied(conditions: Sequence[exp.Expr], column: exp.Column, other: int, bounds: Bounds) -> exp.Expr | None:
@@ -230,7 +232,7 @@ def emit_on_close(plan: Plan, known: Known) -> Plan:
             return _joined_below(plan, known) or _on_top(plan, known)
         case Scan() | UnionAll():
             return _on_top(plan, known)
-        case Closing() | TemporalFilter() | TopN() | Recompute():
+        case Closing() | TemporalFilter() | TopN() | Recursion() | Recompute():
             pass
     raise _refused(plan)
 
@@ -317,7 +319,7 @@ def _closing(plan: Plan, name: str, bound: exp.Expr) -> Closing:
 def _refused(plan: Plan) -> FeatureNotSupported:
     what = {Aggregate: "an aggregate", Keyed: "a join or a window", TopN: "ORDER BY with LIMIT"}.get(type(plan))
     reason = "No column that it shows, groups or is ordered by has a watermark." if any(scans(plan)) else ""
-    if isinstance(plan, (TopN, TemporalFilter, Recompute)):
+    if isinstance(plan, (TopN, TemporalFilter, Recursion, Recompute)):
         reason = f"{what.capitalize() if what else 'A part of it'} has rows that may always change."
     return FeatureNotSupported(
         "the query cannot be emitted on window close",

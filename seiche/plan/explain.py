@@ -30,12 +30,15 @@ from seiche.plan.algebra import (
     Keyed,
     Plan,
     Recompute,
+    Recursion,
     Scan,
     Select,
     TemporalFilter,
     TopN,
     UnionAll,
+    follows_clock,
     input_index,
+    is_constant,
     rewrite_columns,
 )
 from seiche.plan.choice import techniques
@@ -141,14 +144,21 @@ class _Shown:
     spellings: tuple[tuple[exp.Expr, exp.Expr], ...] = ()
 
 
+_ROUND_BEFORE = Node("Rows of the round before", "kept until the recursion has ended", (), ())
+
+
 class _Reader:
     def __init__(self, stored: Mapping[RelationId, Fragment], name_of: Callable[[RelationId], str]) -> None:
         self._stored = stored
         self._name_of = name_of
+        self._rounds: set[RelationId] = set()
+        self._anew = ""  # inside of what is evaluated as a whole, how
 
     def read_stored(self, plan: Plan) -> _Shown:
         """The root of a fragment, with the techniques that there are to choose from."""
+        around, self._anew = self._anew, ""
         shown = self.read(plan)
+        self._anew = around
         found = techniques(plan)
         if len(found) == 1:
             return shown
@@ -156,9 +166,16 @@ class _Reader:
         return replace(shown, node=replace(shown.node, details=(*shown.node.details, line)))
 
     def read(self, plan: Plan) -> _Shown:
+        if isinstance(plan, Scan) and plan.relation in self._stored:
+            return self.read_stored(self._stored[plan.relation].plan)
+        shown = self._read(plan)
+        return replace(shown, node=_evaluated(shown.node, self._anew)) if self._anew else shown
+
+    def _read(self, plan: Plan) -> _Shown:
         match plan:
-            case Scan() if plan.relation in self._stored:
-                return self.read_stored(self._stored[plan.relation].plan)
+            case Scan() if plan.relation in self._rounds:
+                columns = {field.name: _column(field) for field in plan.fields}
+                return _Shown(_ROUND_BEFORE, "rounds", columns, columns)
             case Scan():
                 name = self._name_of(plan.relation)
                 columns = {field.name: _column(field) for field in plan.fields}
@@ -181,6 +198,8 @@ class _Reader:
                 return self._top(plan)
             case ChangeLog():
                 return self._change_log(plan)
+            case Recursion():
+                return self._recursion(plan)
             case Recompute():
                 return self._recompute(plan)
 
@@ -356,17 +375,58 @@ class _Reader:
         key = tuple(_sql(meanings[name]) for name in plan.key)
         return _Shown(Node("Top", technique, key, tuple(details), (below.node,)), "rows", own, meanings)
 
+    def _recursion(self, plan: Recursion) -> _Shown:
+        columns = {field.name: _column(field) for field in plan.fields}
+        self._rounds.add(plan.rounds)
+        children = (
+            self._part(plan.base, "base", "evaluated in full"),
+            self._part(plan.step, "step", "evaluated in every round"),
+        )
+        technique = f"recompute ({plan.reason.code}): {plan.reason.sentence}"
+        if is_constant(plan):
+            technique = "constant: Base and step read no relation, so it never changes."
+        rows = "each once, those of earlier rounds are left out" if plan.distinct else "all of every round"
+        details = [
+            f"output: {', '.join(field.name for field in plan.columns)}",
+            f"rows: {rows}",
+            "merged by the difference of all rows",
+        ]
+        if follows_clock(plan):
+            details.append("evaluated at every barrier, since its answer changes with the clock")
+        return _Shown(Node("Recursion", technique, plan.key, tuple(details), children), "recursion", columns, columns)
+
+    def _part(self, plan: Plan, word: str, anew: str) -> Node:
+        around, self._anew = self._anew, anew
+        node = self.read(plan).node
+        self._anew = around
+        return replace(node, operator=f"{node.operator} ({word})")
+
     def _recompute(self, plan: Recompute) -> _Shown:
         columns = {field.name: _column(field) for field in plan.fields}
-        children = (Node(f"Scan {self._name_of(each)}", "whole relation", (), ()) for each in plan.relations)
+        children = [
+            _ROUND_BEFORE if each in self._rounds else Node(f"Scan {self._name_of(each)}", "whole relation", (), ())
+            for each in plan.relations
+        ]
         technique = f"recompute ({plan.reason.code}): {plan.reason.sentence}"
-        if not plan.relations and not plan.time_driven:
+        if is_constant(plan):
             technique = f"constant: {plan.reason.sentence}"
         details = ["merged by the difference of all rows"]
         if plan.time_driven:
             details.append("evaluated at every barrier, since its answer changes with the clock")
         node = Node("Recompute", technique, plan.key, tuple(details), tuple(children))
         return _Shown(node, "rows", columns, columns)
+
+
+def _evaluated(node: Node, technique: str) -> Node:
+    """An operator that keeps nothing, and has neither changes nor a key for them."""
+    if node is _ROUND_BEFORE:
+        return node
+    if node.operator.startswith("Scan "):
+        technique = "whole relation"
+    elif node.technique.startswith("constant: "):
+        technique = node.technique
+    details = tuple(each for each in node.details if not each.startswith(("state: ", "merged by ")))
+    return replace(node, technique=technique, key=(), details=details)
 
 
 def _top_word(below: _Shown, name: str) -> str:
@@ -404,7 +464,7 @@ def _columns(inputs: Sequence[_Shown], *, qualified: bool) -> dict[str, exp.Expr
 
 
 def _hidden(shown: _Shown, field: Field) -> str:
-    if shown.node.operator == "Recompute":
+    if shown.node.operator in ("Recompute", "Recursion"):
         return "number of the row among equal ones"
     if field.name == "_n":
         return "number of the copy"

@@ -6,6 +6,7 @@
     keyed       a Keyed over linear plans: evaluated anew for the keys that the changes mention
     top         a TopN over a linear plan
     log         a ChangeLog: every change of its input is added
+    recursion   evaluated anew, round by round, over stored relations, and the difference merged
     recompute   a query is evaluated anew and the difference merged
 
 Whatever is not linear and stands below another operator becomes a fragment of its own with an internal relation, so
@@ -28,13 +29,15 @@ from seiche.plan.algebra import (
     Keyed,
     Plan,
     Recompute,
+    Recursion,
     Scan,
     Select,
     TemporalFilter,
     TopN,
     UnionAll,
     is_append_only,
-    scans,
+    is_constant,
+    relations_read,
     stored_schema,
 )
 from seiche.plan.state import aggregate_schema
@@ -48,9 +51,7 @@ class Fragment:
 
     @property
     def inputs(self) -> frozenset[RelationId]:
-        if isinstance(self.plan, Recompute):
-            return frozenset(self.plan.relations)
-        return frozenset(scan.relation for scan in scans(self.plan))
+        return relations_read(self.plan)
 
 
 def cut(
@@ -90,11 +91,29 @@ def cut(
             case TemporalFilter():
                 source = over_stored(node.input)
                 return replace(node, input=source if isinstance(source, Scan) else stored(source))
+            case Recursion() if is_constant(node):
+                return node
+            case Recursion():
+                return replace(node, base=below(node.base), step=in_rounds(node.step, node.rounds))
 
     def below(node: Plan) -> Plan:
         """The node as an input: linear ones stay, any other is stored."""
         lowered = over_stored(node)
         return lowered if isinstance(lowered, (Scan, Select, UnionAll, TemporalFilter, Closing)) else stored(lowered)
+
+    def in_rounds(node: Plan, rounds: RelationId) -> Plan:
+        """The step of a recursion: what reads the rows of a round stays as it is, the rest is an input like any."""
+        if rounds not in relations_read(node):
+            return below(node)
+        match node:
+            case Scan() | ChangeLog() | Recompute():
+                return node
+            case Select() | UnionAll() | Keyed():
+                return replace(node, inputs=tuple(in_rounds(child, rounds) for child in node.inputs))
+            case Aggregate() | TopN() | Closing() | TemporalFilter():
+                return replace(node, input=in_rounds(node.input, rounds))
+            case Recursion():
+                return replace(node, base=in_rounds(node.base, rounds), step=in_rounds(node.step, rounds))
 
     store(over_stored(plan), target)
     return tuple(fragments)

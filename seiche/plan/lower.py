@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from seiche.errors import FeatureNotSupported
-from seiche.model import RelationId
+from seiche.model import Column, RelationId, RelationSchema
 from seiche.plan.algebra import (
     Aggregate,
     Field,
@@ -20,6 +20,7 @@ from seiche.plan.algebra import (
     Plan,
     Reason,
     Recompute,
+    Recursion,
     Scan,
     SortField,
     TopN,
@@ -31,6 +32,7 @@ from seiche.plan.algebra import (
     plain,
     reads_clock,
     rewrite_columns,
+    with_names,
 )
 from seiche.plan.arrival import reads_arrival, with_arrival
 from seiche.plan.dependent import Domains, Spread, is_domain, row_count, spread
@@ -55,6 +57,8 @@ from seiche.plan.windows import evaluate, windows_in
 from seiche.sql.bind import BoundQuery
 from seiche.sql.change_log import reads_change_log
 from seiche.sql.nodes import conjuncts, factored
+from seiche.sql.recursion import Recursion as BoundRecursion
+from seiche.sql.recursion import holds_recursion, recursion_of
 from seiche.sql.ties import has_ties
 
 
@@ -73,8 +77,9 @@ def lower(query: BoundQuery, schemas: Schemas, *, strict: bool = False) -> Plan:
 class _Planner:
     def __init__(self, schemas: Schemas, strict: bool) -> None:
         domains = Domains({})
+        self._schemas = dict(schemas)  # and those of the rows of a round
         self._lowering = Lowering(self._block, self.part, self._query, domains, strict)
-        self._sources = Sources(schemas, self.part, self._with_values, self._spread, domains)
+        self._sources = Sources(self._schemas, self.part, self._with_values, self._spread, domains)
 
     def part(self, ast: exp.Expr, columns: Sequence[Field] | None = None) -> Plan:
         """The plan of a query that stands for itself: recomputed if it has to be, and if it can be."""
@@ -85,13 +90,9 @@ class _Planner:
         except NotIncremental as stop:
             if is_correlated(ast) or not isinstance(ast, exp.Query) or self._lowering.domains.reads(ast):
                 raise
-            what = _history(ast)
+            what = _history(ast) or ("a recursive query" if holds_recursion(ast) else None)
             if what is not None:
-                raise FeatureNotSupported(
-                    f"{what} cannot stand in a query that is recomputed",
-                    detail=f"{stop.reason.sentence} (reason code: {stop.reason.code})",
-                    hint=f"Put {what} into a materialized view of its own, and let the rest read that.",
-                ) from stop
+                raise _apart(what, stop.reason) from stop
             found = tuple(columns) if columns is not None else tuple(_output(each) for each in _projections(ast))
             clock = reads_clock(ast)
             return Recompute(with_single_values(ast), _relations(ast), found, stop.reason, time_driven=clock)
@@ -103,7 +104,8 @@ class _Planner:
             case exp.SetOperation():
                 return self._set_operation(ast)
             case exp.Select():
-                return self._select(ast)
+                recursion = recursion_of(ast)
+                return self._select(ast) if recursion is None else self._recursion(ast, recursion)
             case _:
                 raise NotIncremental("shape", f"{type(ast).__name__} has no rule.")
 
@@ -126,6 +128,16 @@ class _Planner:
         visible = [field for field in plan.fields if not field.hidden]
         names = {_bare(field): field for field in visible}
         return self._limited(ast, over(plan, names), [(field, _bare(field)) for field in visible], {})
+
+    def _recursion(self, ast: exp.Select, found: BoundRecursion) -> Plan:
+        reason = Reason("recursion", "A row that comes or leaves may bring or take others in any round.")
+        what = _history(ast)
+        if what is not None:
+            raise _apart(what, reason)
+        columns = tuple(_output(each) for each in ast.expressions)
+        stored = tuple(Column(field.name, field.type) for field in columns)
+        self._schemas[found.rounds] = RelationSchema(stored, tuple(field.name for field in columns))
+        return Recursion(self.part(found.base), self.part(found.step), found.rounds, columns, found.distinct, reason)
 
     # --- SELECT --------------------------------------------------------------------------------------
 
@@ -262,6 +274,10 @@ def _recomputed_top(source: Plan, order: Sequence[SortField], limit: int | None,
 def _finished(rows: Rows, outputs: Sequence[tuple[Field, exp.Expr]]) -> Plan:
     """The output of a block. A bare Aggregate computes it itself; a Keyed takes it into its query."""
     items = [Item(field, rows.resolve(value)) for field, value in outputs]
+    if len(rows.inputs) == 1 and isinstance(rows.inputs[0], Recursion) and not rows.conjuncts:
+        as_they_are = [item.expr.name if isinstance(item.expr, exp.Column) else None for item in items]
+        if as_they_are == [field.name for field in rows.inputs[0].columns]:  # as it is, under other names
+            return with_names(rows.inputs[0], [item.field.name for item in items])
     if len(rows.inputs) == 1 and isinstance(rows.inputs[0], Aggregate) and not rows.conjuncts:
         groups = rows.inputs[0]
 
@@ -272,6 +288,14 @@ def _finished(rows: Rows, outputs: Sequence[tuple[Field, exp.Expr]]) -> Plan:
             shown = [Item(item.field, rewrite_columns(item.expr, own)) for item in items]
             return make_aggregate(groups.input, groups.keys, groups.calls, shown, total=groups.total)
     return tidy(make_select(rows.inputs, rows.conjuncts, items))
+
+
+def _apart(what: str, reason: Reason) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f"{what} cannot stand in a query that is recomputed",
+        detail=f"{reason.sentence} (reason code: {reason.code})",
+        hint=f"Put {what} into a materialized view of its own, and let the rest read that.",
+    )
 
 
 def _history(ast: exp.Expr) -> str | None:

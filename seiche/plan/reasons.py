@@ -22,6 +22,8 @@ REMEDIES = {
     "limit": "Leave OFFSET and large limits to the query that reads the view.",
     "outer_join": "Add an equality between the two sides, or write an inner join.",
     "pivot": "Write aggregates with FILTER (WHERE …), one for each column, or a UNION ALL.",
+    "recursion": "Join the table with itself as often as there are levels, or leave the recursion to the query that "
+    "reads the view.",
     "shape": "Write plain tables and derived tables, joined by JOIN … ON.",
     "subquery": "Write a join with a derived table that is grouped by the columns that tie the two.",
     "table_function": "Store the elements as rows of a table of their own.",

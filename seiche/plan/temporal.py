@@ -27,6 +27,7 @@ from seiche.plan.algebra import (
     Keyed,
     Plan,
     Recompute,
+    Recursion,
     Scan,
     Select,
     TemporalFilter,
@@ -121,6 +122,8 @@ def place(plan: Plan) -> Plan:
             return replace(plan, inputs=tuple(place(child) for child in plan.inputs))
         case Aggregate() | TopN() | TemporalFilter() | Closing():
             return replace(plan, input=place(plan.input))
+        case Recursion():
+            return replace(plan, base=place(plan.base), step=place(plan.step))
         case Select():
             return _placed(plan)
 

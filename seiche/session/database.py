@@ -501,7 +501,7 @@ class Database:
         config = self.config
         self.coordinator.set_barrier_interval_ms(config.barrier_interval_ms)
         self.coordinator.set_checkpoint_frequency(config.checkpoint_frequency)
-        self.runtime.limits.set(config.inline_rows_max, config.inline_bytes_max)
+        self.runtime.limits.follow(config)
         self.maintenance.policy = maintenance_policy(config)
         self.jobs.limit_changed()
         logging.getLogger("seiche").setLevel(config.log_level.upper())

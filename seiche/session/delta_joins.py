@@ -13,20 +13,7 @@ from sqlglot import exp
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.objects import ObjectKind, ObjectStatus
 from seiche.model import ObjectId
-from seiche.plan.algebra import (
-    Aggregate,
-    ChangeLog,
-    Closing,
-    Keyed,
-    Plan,
-    Recompute,
-    Scan,
-    Select,
-    TemporalFilter,
-    TopN,
-    UnionAll,
-    input_index,
-)
+from seiche.plan.algebra import Plan, Recursion, Scan, Select, children, input_index
 from seiche.plan.rows import equality
 
 
@@ -61,15 +48,5 @@ def _tied(plan: Plan) -> Iterator[list[tuple[ObjectId, str]]]:
 def _selects(plan: Plan) -> Iterator[Select]:
     if isinstance(plan, Select):
         yield plan
-    for each in _inputs(plan):
+    for each in children(plan) if not isinstance(plan, Recursion) else ():  # its joins are redone round by round
         yield from _selects(each)
-
-
-def _inputs(plan: Plan) -> tuple[Plan, ...]:
-    match plan:
-        case Select() | UnionAll() | Keyed():
-            return plan.inputs
-        case Aggregate() | TopN() | TemporalFilter() | Closing():
-            return (plan.input,)
-        case Scan() | ChangeLog() | Recompute():
-            return ()

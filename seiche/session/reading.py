@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame
 
 from seiche.catalog.catalog import Catalog
 from seiche.catalog.system_views import SYSTEM_VIEWS
-from seiche.errors import InvalidParameter
+from seiche.errors import FeatureNotSupported, InvalidParameter
 from seiche.far_days import python_values
 from seiche.model import EPOCH_SHIFT, Epoch, RelationId
-from seiche.query import open_scope, relation_of, render, stoppable, through_indexes, typed
+from seiche.query import is_stored, open_scope, relation_of, render, stoppable, through_indexes, typed
 from seiche.session.database import Database, relation_schemas
 from seiche.session.names import SYSTEM_SOURCE, CatalogNames
 from seiche.session.point_reads import Found
@@ -39,6 +39,7 @@ from seiche.sql.change_log import refuse_change_log
 from seiche.sql.commit_time import epochs_of
 from seiche.sql.failures import is_unplanned
 from seiche.sql.parameters import Parameters
+from seiche.sql.recursion import holds_recursion, only_stored
 from seiche.sql.time_travel import past_of, reads_past
 from seiche.storage.changes import local_frame
 from seiche.storage.versions import RelationVersion
@@ -169,7 +170,7 @@ class Reading:
     def _planned(self, bound: BoundQuery, epoch: Epoch, versions: Versioned, found: Found | None) -> DataFrame:
         """The query as a frame, which may have been made before."""
         plain = len(versions) == len(bound.relations) and not bound.volatile and f"`{SYSTEM_SOURCE}" not in bound.sql
-        if found is not None or not plain or reads_past(bound.ast):
+        if found is not None or not plain or reads_past(bound.ast) or holds_recursion(bound.ast):
             return self._frame_at(bound, epoch, versions, found)
         files = [versions[each] for each in sorted(versions)]
         make = partial(self._frame_at, bound, epoch, versions)
@@ -178,7 +179,7 @@ class Reading:
     def _frame_at(self, bound: BoundQuery, epoch: Epoch, versions: Versioned, found: Found | None = None) -> DataFrame:
         runtime = self._database.runtime
         views: dict[str, str] = {}
-        with open_scope(runtime.spark) as scope:
+        with open_scope(runtime.spark, self._work.stop_if_over()) as scope:
 
             def frame_of(source: str) -> DataFrame:
                 timed = epochs_of(source)
@@ -203,7 +204,24 @@ class Reading:
                 schemas = relation_schemas(self._catalog)
                 return planned(bound, schemas, runtime, scope, epoch, lambda relation: view_of(f"r{relation}"))
 
+            def recursive_frame() -> DataFrame:
+                """Its rounds are over; their rows stay as long as the frame does."""
+                if not only_stored(bound.ast, is_stored):
+                    raise FeatureNotSupported(
+                        "a recursive query can read tables and views as they are now, "
+                        "but neither system views nor an earlier time"
+                    )
+                found = planned_frame()
+                assert found is not None
+                made = stoppable(typed(found, bound), bound)
+                release = scope.hand_over()
+                if release is not None:
+                    weakref.finalize(made, release).atexit = False  # they go with Spark then
+                return made
+
             def frame() -> DataFrame:
+                if holds_recursion(bound.ast):
+                    return recursive_frame()
                 try:
                     found = scope.sql(render(bound.ast, view_of))
                 except AnalysisException as refused:

@@ -24,10 +24,10 @@ from seiche.errors import (
     UndefinedObject,
 )
 from seiche.model import RESERVED_COLUMNS, Column, JobId, ObjectId, RelationId
-from seiche.plan.algebra import Keyed, Plan, Recompute, follows_clock, recomputed
+from seiche.plan.algebra import Keyed, Plan, Recompute, Recursion, follows_clock, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut, fragment_schema
 from seiche.plan.reasons import what_to_write
-from seiche.query import relation_of
+from seiche.query import is_stored, relation_of
 from seiche.session.database import PLAN_VERSION, schedule_of
 from seiche.session.databases import refuse_unsubscribed
 from seiche.session.definitions import CatalogCommand, Definitions, check_column_name, reserved_name
@@ -132,6 +132,8 @@ class ViewDefinitions:
         return backfill, None
 
     def _key_of(self, source: str) -> Sequence[str]:
+        if not is_stored(source):
+            return ()
         relation = self._definitions.catalog.get(ObjectId(relation_of(source))).relation
         return relation.key if relation is not None else ()
 
@@ -164,7 +166,7 @@ class ViewDefinitions:
         plan = self._database.view_plan(statement, catalog, self._variables.search_path, timezone)
         reasons = recomputed(plan) if options.strict else ()
         if reasons:
-            whole = isinstance(plan, Recompute) or (isinstance(plan, Keyed) and plan.reason is not None)
+            whole = isinstance(plan, Recompute | Recursion) or (isinstance(plan, Keyed) and plan.reason is not None)
             raise FeatureNotSupported(
                 f'{"" if whole else "a part of "}materialized view "{name}" would be recomputed in full',
                 detail=" ".join(f"{each.sentence} (reason code: {each.code})" for each in dict.fromkeys(reasons)),

@@ -189,6 +189,17 @@ class Work:
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise QueryCanceled("canceling statement due to statement timeout")
 
+    def stop_if_over(self) -> Callable[[], None]:
+        """As `stop_if_told`, for the statement that runs now: raises also when another one has begun meanwhile."""
+        work = self._works
+
+        def stop() -> None:
+            if self._works != work:
+                raise QueryCanceled("canceling statement due to user request")
+            self.stop_if_told()
+
+        return stop
+
     def forget_limits(self) -> None:
         """Goes on without a limit of time, and as if nothing had been cancelled."""
         self._deadline = None

@@ -11,17 +11,35 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from seiche.errors import DuplicateAlias, FeatureNotSupported
+from seiche.errors import DuplicateAlias
 from seiche.sql.binder import Binder, Clause, Usage
-from seiche.sql.bound import Bound, BoundQuery, Converter, Names, aliased, derived_table, rows_query
+from seiche.sql.bound import (
+    Bound,
+    BoundQuery,
+    Converter,
+    Names,
+    OutputColumn,
+    aliased,
+    derived_table,
+    rows_query,
+)
 from seiche.sql.casts import convert
 from seiche.sql.commit_time import with_epochs
 from seiche.sql.expressions import expression_binder
 from seiche.sql.nodes import Settings, is_unknown, typed
 from seiche.sql.places import place_of
+from seiche.sql.recursive import is_recursive, readable_first
 from seiche.sql.scopes import Entry, Scope, Subquery
 from seiche.sql.user_functions import Functions
 from seiche.types import VARCHAR, Kind, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """What a recursive query means in its own step: the rows of the round before, by their source and columns."""
+
+    source: str
+    columns: tuple[OutputColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +50,8 @@ class CommonTable:
     query: exp.Expr
     column_names: tuple[str, ...]
     visible: dict[str, CommonTable]
+    recursive: bool = False
+    rounds: Rounds | None = None
 
 
 @dataclass(slots=True)
@@ -43,6 +63,7 @@ class Binding:
     bind: Callable[[Binding, exp.Expr, Scope | None, Mapping[str, CommonTable]], Bound]
     usage: Usage = field(default_factory=Usage)
     expanding: list[str] = field(default_factory=list)  # the views around, outermost first
+    recursions: dict[int, tuple[exp.Expr, Bound | None]] = field(default_factory=dict)  # by the id of their query
     _refs: set[str] = field(default_factory=set)
 
     def query(self, node: exp.Expr, outer: Scope | None, tables_: Mapping[str, CommonTable]) -> Bound:
@@ -135,8 +156,8 @@ def common_tables(node: exp.Expr, tables_: Mapping[str, CommonTable]) -> dict[st
                 position=place_of(cte.args["alias"].this),
             )
         written.add(cte.alias)
-        if with_.recursive and any(t.name == cte.alias for t in cte.this.find_all(exp.Table)):
-            raise FeatureNotSupported(f'recursive common table expression "{cte.alias}" is not supported')
+    for cte in readable_first(with_) if with_.recursive else with_.expressions:
         names = tuple(column.name for column in cte.args["alias"].columns)
-        visible[cte.alias] = CommonTable(cte.args["alias"].this, cte.this, names, dict(visible))
+        recursive = bool(with_.recursive) and is_recursive(cte)
+        visible[cte.alias] = CommonTable(cte.args["alias"].this, cte.this, names, dict(visible), recursive)
     return visible

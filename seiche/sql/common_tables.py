@@ -6,14 +6,15 @@ from sqlglot import exp
 
 
 def is_common_table(table: exp.Table) -> bool:
-    """Whether a name in FROM means a query of WITH: one of a WITH around it, and of its own WITH one written before."""
+    """Whether a name in FROM means a query of WITH: one of a WITH around it, and of its own WITH one
+    written before, or any if that is RECURSIVE."""
     if table.db:
         return False
     node: exp.Expr = table
     while node.parent is not None:
         above, known = node.parent, []
         if isinstance(above, exp.With):
-            known = above.expressions[: above.expressions.index(node)]
+            known = above.expressions if above.recursive else above.expressions[: above.expressions.index(node)]
         else:
             with_ = above.args.get("with_") or above.args.get("with")
             if with_ is not None and with_ is not node:

@@ -22,7 +22,7 @@ from seiche.errors import (
 from seiche.sql import tables
 from seiche.sql.asof import asof_join
 from seiche.sql.binder import Clause
-from seiche.sql.binding import Binding, CommonTable, common_tables
+from seiche.sql.binding import Binding, CommonTable, Rounds, common_tables
 from seiche.sql.bound import (
     AS_OF_NOW,
     Bound,
@@ -44,6 +44,7 @@ from seiche.sql.kept_fields import column_node
 from seiche.sql.nodes import boolean, conjunction, equal, not_null, type_of, typed
 from seiche.sql.operators import comparable
 from seiche.sql.places import begin_as, place_of, pointing_at
+from seiche.sql.recursion import bind_recursion
 from seiche.sql.scopes import Entry, RangeVariable, Scope
 from seiche.sql.series import refuse_endless
 from seiche.sql.time_travel import past_source
@@ -329,6 +330,10 @@ def _common_table(
     if logged is not None:
         name = alias.name if alias is not None and alias.name else node.name
         return bind_change_log(binding, logged, name, tuple(_column_names(alias)) or table.column_names, scope)
+    if table.rounds is not None:
+        return _rounds(binding, table.rounds, node, alias, scope)
+    if table.recursive:
+        return _derived_table(binding, bind_recursion(binding, table), alias, scope, node.name, lateral=False)
     bound = binding.settled(binding.query(table.query, None, table.visible))
     with pointing_at(table.name):
         check_names(table.column_names, len(bound.columns), f'WITH query "{node.name}"')
@@ -336,6 +341,21 @@ def _common_table(
     return _derived_table(
         binding, Bound(bound.ast, columns + bound.columns[len(columns) :]), alias, scope, node.name, lateral=False
     )
+
+
+def _rounds(binding: Binding, rounds: Rounds, node: exp.Table, alias: exp.Expr | None, scope: Scope) -> exp.Expr:
+    """What a recursive query means in its own step."""
+    name = alias.name if alias is not None and alias.name else node.name
+    ref = binding.ref(name)
+    renamed = _column_names(alias)
+    _check_names(renamed, len(rounds.columns), name)
+    shown = [*renamed, *(column.name for column in rounds.columns[len(renamed) :])]
+    entries = tuple(
+        Entry(each, typed(exp.column(column.alias, table=ref, quoted=True), column.type))
+        for each, column in zip(shown, rounds.columns, strict=True)
+    )
+    scope.add(RangeVariable(name, ref, entries))
+    return named_table(rounds.source, ref)
 
 
 def _derived_table(

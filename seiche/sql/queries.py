@@ -26,6 +26,7 @@ from seiche.sql.nodes import Settings, typed
 from seiche.sql.ordering import check_distinct, distinct_on, limits, ordered_output, sort_keys
 from seiche.sql.outer_keys import show_around
 from seiche.sql.places import pointing_at
+from seiche.sql.recursion import bind_recursion, refuse_aggregates
 from seiche.sql.scopes import Scope
 from seiche.sql.select_list import exploded, over_groups, select_items
 from seiche.sql.values import values
@@ -64,10 +65,13 @@ def _unused_tables(binding: Binding, node: exp.Expr, visible: Mapping[str, Commo
     with_ = node.args.get("with_") or node.args.get("with")
     if with_ is None:
         return
-    read = {table.name for table in node.find_all(exp.Table)}
     for cte in with_.expressions:
-        if cte.alias not in read:
+        own = {id(table) for table in cte.find_all(exp.Table)}
+        if all(table.name != cte.alias for table in node.find_all(exp.Table) if id(table) not in own):
             table = visible[cte.alias]
+            if table.recursive:
+                bind_recursion(binding, table)
+                continue
             bound = binding.query(table.query, None, table.visible)
             with pointing_at(table.name):
                 check_names(table.column_names, len(bound.columns), f'WITH query "{cte.alias}"')
@@ -106,6 +110,7 @@ def _select(binding: Binding, node: exp.Select, outer: Scope | None, tables_: Ma
     keys = sort_keys(binding, node, scope, projections, columns)
     add_dependent(select, scope, groups, keys)
     check_grouping(select, scope, groups, keys, having is not None)
+    refuse_aggregates(select)
     group_by_length(select, keys)
     distinct = node.args.get("distinct")
     distinct_by = distinct.args.get("on") if distinct is not None else None

@@ -8,12 +8,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from seiche.model import VNODE, Epoch, RelationId, RelationSchema
-from seiche.plan.algebra import Aggregate, ChangeLog, Keyed, Plan, Recompute, Select, TopN
+from seiche.plan.algebra import Aggregate, ChangeLog, Keyed, Plan, Recompute, Recursion, Select, TopN
 from seiche.plan.choice import Technique, techniques
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
 from seiche.storage.vnodes import vnodes_of
-from seiche.stream import aggregate, changelog, keyed, near, near_join, recompute, temporal_join, topn, whole
+from seiche.stream import aggregate, changelog, keyed, near, near_join, recompute, recursion, temporal_join, topn, whole
 from seiche.stream.linear import can_fail, changes_sql, exact_sql, joined_sql, with_vnode
 from seiche.stream.runtime import Doubts, EpochReads, Failures, Runtime
 
@@ -50,7 +50,7 @@ def counts_failures(plan: Plan) -> bool:
     match plan:
         case Aggregate():
             return can_fail(plan.input)
-        case Keyed() | TopN() | ChangeLog() | Recompute():
+        case Keyed() | TopN() | ChangeLog() | Recursion() | Recompute():
             return False
         case _:
             return can_fail(plan)
@@ -59,8 +59,10 @@ def counts_failures(plan: Plan) -> bool:
 def step_in(fragment: Fragment, runtime: Runtime, reads: EpochReads, failures: Failures) -> Changes | None:
     """As `step`, for reads of the caller's: a backfill shows the inputs as a growing part of a snapshot."""
     match fragment.plan:
-        case Recompute():
-            return recompute.step(fragment, runtime, reads)
+        case Recompute() as plan:
+            return recompute.step(fragment, runtime, reads, recompute.evaluate(plan, reads))
+        case Recursion() as plan:
+            return recompute.step(fragment, runtime, reads, recursion.evaluate(plan, reads, build))
         case Aggregate():
             small = reads.is_small(fragment.plan)
             return aggregate.step(fragment, runtime, reads, failures, small=small)
@@ -137,8 +139,10 @@ def build(
     if failures is not None and not counts_failures(fragment.plan):
         failures = None
     match fragment.plan:
-        case Recompute():
-            return recompute.build(fragment, reads)
+        case Recompute() as plan:
+            return recompute.build(fragment, reads, recompute.evaluate(plan, reads))
+        case Recursion() as plan:
+            return recompute.build(fragment, reads, recursion.evaluate(plan, reads, build))
         case Aggregate():
             return aggregate.build(fragment, reads, failures, doubts)
         case Keyed():

@@ -24,6 +24,7 @@ from seiche.query import Scope
 from seiche.sql.bind import BoundQuery, OutputColumn
 from seiche.sql.bound import aliased
 from seiche.sql.nodes import type_of
+from seiche.sql.recursion import holds_recursion
 from seiche.stream.fragment import build
 from seiche.stream.runtime import EpochReads, Runtime
 
@@ -56,7 +57,8 @@ def planned(
     """
     shown, order = _with_keys(query)
     fragments = cut(lower(shown, schemas, strict=True), RelationId(-1), map(RelationId, count(-2, -1)).__next__)
-    if any(isinstance(each.plan, Recompute) for each in fragments):
+    recursive = holds_recursion(query.ast)  # of which Spark takes few
+    if not recursive and any(isinstance(each.plan, Recompute) for each in fragments):
         return None
     reads = _Reads(runtime, scope, epoch, view_of)
     for fragment in fragments:

@@ -1,4 +1,4 @@
-"""Recompute: a query without a change rule is evaluated anew, and only the difference is written.
+"""Recompute and Recursion: what has no change rule is evaluated anew, and only the difference is written.
 
 Rows are compared by all their columns. Equal rows are told apart by `_n`, counted from 1, so that the stored
 relation has a key: when there are more of a row than before, the next numbers appear; when fewer, the last leave.
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from seiche.model import OP, VNODE, physical_ms
-from seiche.plan.algebra import Recompute
+from seiche.plan.algebra import Recompute, Recursion
 from seiche.plan.fragments import Fragment
 from seiche.query import relation_of
 from seiche.query import render as render_query
@@ -18,15 +18,15 @@ from seiche.storage.changes import Changes, vnode_sql
 from seiche.stream.runtime import EpochReads, Runtime
 
 
-def step(fragment: Fragment, runtime: Runtime, reads: EpochReads) -> Changes | None:
-    """Evaluates the query at `reads.after` and writes how it differs from what is stored."""
+def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, answer: DataFrame) -> Changes | None:
+    """Writes how the answer at `reads.after` differs from what is stored."""
     plan = fragment.plan
-    assert isinstance(plan, Recompute)
+    assert isinstance(plan, Recompute | Recursion)
     names = ", ".join(f"`{field.name}`" for field in plan.columns)
-    fresh = reads.scope.view(evaluate(plan, reads))
+    fresh = reads.scope.view(answer)
     stored = reads.exact(fragment.relation, reads.before)
     new = f"SELECT {names}, 1 AS `_new`, 0 AS `_old` FROM {fresh}"
-    if _has_subquery_value(plan.query):
+    if isinstance(plan, Recompute) and _has_subquery_value(plan.query):
         # Spark fails ("key not found") when it pushes a correlated subquery from one union into another, and every
         # relation with a log is a union. A grouping between the two keeps them apart.
         new = f"SELECT {names}, count(*) AS `_new`, 0 AS `_old` FROM {fresh} GROUP BY {names}"
@@ -47,12 +47,12 @@ def _has_subquery_value(query: exp.Query) -> bool:
     return any(not isinstance(node.parent, (exp.From, exp.Join)) for node in query.find_all(exp.Subquery))
 
 
-def build(fragment: Fragment, reads: EpochReads) -> DataFrame:
-    """The query's rows at `reads.after` as the relation stores them."""
+def build(fragment: Fragment, reads: EpochReads, answer: DataFrame) -> DataFrame:
+    """The answer at `reads.after` as the relation stores it."""
     plan = fragment.plan
-    assert isinstance(plan, Recompute)
+    assert isinstance(plan, Recompute | Recursion)
     names = ", ".join(f"`{field.name}`" for field in plan.columns)
-    fresh = reads.scope.view(evaluate(plan, reads))
+    fresh = reads.scope.view(answer)
     counted = f"SELECT {names}, count(*) AS `_new` FROM {fresh} GROUP BY {names}"
     numbered = f"SELECT {names}, explode(sequence(1, `_new`)) AS `_n`, 1 AS `{OP}` FROM ({counted})"
     return _stored(reads, fragment, numbered)

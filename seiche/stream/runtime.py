@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import expr
 from sqlglot import exp
 
+from seiche.config import Config
 from seiche.metrics import EngineMetrics
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment, physical_ms
 from seiche.plan.algebra import Plan, Scan, TemporalFilter, temporal_filters
@@ -85,16 +86,24 @@ def _counted(seen: Observation) -> int:
 
 @dataclass(slots=True)
 class Limits:
-    """What the driver may hold of one relation's changes; anything larger stays with the executors.
+    """What the driver may hold of one relation's changes; anything larger stays with the executors. And how far a
+    recursion may go before it is taken for endless.
 
     They are system parameters, so they may change while the engine runs.
     """
 
     inline_rows_max: int
     inline_bytes_max: int
+    recursion_rounds_max: int = 1_000
+    recursion_rows_max: int = 10_000_000
 
-    def set(self, rows: int, size: int) -> None:
-        self.inline_rows_max, self.inline_bytes_max = rows, size
+    @classmethod
+    def of(cls, config: Config) -> Limits:
+        return cls(**{each.name: getattr(config, each.name) for each in fields(cls)})
+
+    def follow(self, config: Config) -> None:
+        for each in fields(self):
+            setattr(self, each.name, getattr(config, each.name))
 
 
 @dataclass(frozen=True, slots=True)

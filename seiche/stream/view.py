@@ -13,7 +13,7 @@ from seiche.epoch.graph import Changes as AnyChanges
 from seiche.epoch.graph import Outcome, Request
 from seiche.errors import InvariantError
 from seiche.model import Epoch, JobId, RelationId, physical_ms
-from seiche.plan.algebra import Recompute, closes, follows_clock, temporal_filters
+from seiche.plan.algebra import Recompute, Recursion, closes, follows_clock, temporal_filters
 from seiche.plan.choice import Choice, choose
 from seiche.plan.fragments import Fragment
 from seiche.storage.changes import Changes
@@ -57,8 +57,8 @@ class ViewJob:
         return any(self._is_due(each, barrier.previous, barrier.epoch, ask=False) for each in self.fragments)
 
     def _is_due(self, fragment: Fragment, before: Epoch, after: Epoch, *, ask: bool) -> bool:
-        if isinstance(fragment.plan, Recompute):
-            return fragment.plan.time_driven
+        if isinstance(fragment.plan, Recompute | Recursion):
+            return follows_clock(fragment.plan)
         times = physical_ms(before), physical_ms(after)
         return any(
             self.runtime.crossing(each, before, *times, ask=ask) is not Crossing.NONE

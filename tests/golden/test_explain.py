@@ -51,6 +51,12 @@ VIEWS = {
     "closed_rows": "SELECT at, height FROM tides WHERE high EMIT ON WINDOW CLOSE",
     "at_tide": """SELECT a.ship, t.height, a.at FROM arrivals a LEFT JOIN tides t ON t.at = a.at
         EMIT ON WINDOW CLOSE""",
+    "reached": """WITH RECURSIVE reached(flag, ship, calls) AS (
+        SELECT flag, id, 0 FROM ships WHERE tons > 1000 UNION
+        SELECT r.flag, a.ship, calls + 1 FROM reached r JOIN arrivals a ON a.berth = r.ship
+        JOIN (SELECT ship, count(*) AS n FROM arrivals GROUP BY ship) b ON b.ship = a.ship AND b.n > calls)
+        SELECT flag, count(*) FROM reached GROUP BY flag""",
+    "countdown": "WITH RECURSIVE t(n) AS (VALUES (3) UNION ALL SELECT n - 1 FROM t WHERE n > 0) SELECT n FROM t",
     "before_it": "SELECT a.ship, b.ship AS b FROM arrivals a ASOF JOIN arrivals b ON a.berth = b.berth AND a.at > b.at",
 }
 

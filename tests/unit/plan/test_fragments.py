@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from seiche.errors import FeatureNotSupported
 from seiche.model import RelationId
-from seiche.plan.algebra import Aggregate, Plan, Scan, Select
+from seiche.plan.algebra import Aggregate, Keyed, Plan, Recursion, Scan, Select, follows_clock, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut
-from tests.unit.plan.harbour import ARRIVALS, NEW, SHIPS, TIDES, Harbour
+from tests.unit.plan.harbour import ARRIVALS, BERTHS, NEW, SHIPS, TIDES, Harbour
 
 VIEWS = [
     ("SELECT name FROM ships", 0),
@@ -106,3 +107,51 @@ def test_a_view_of_rows_that_never_leave_is_stored_append_only(harbour: Harbour)
     (fragment,) = fragments(harbour.plan("SELECT height FROM tides"))
     assert fragment.schema.append_only
     assert fragment.inputs == {TIDES}
+
+
+def test_a_recursion_reads_what_its_base_and_its_step_read_and_stores_what_no_round_changes(harbour: Harbour) -> None:
+    groups, top = fragments(
+        harbour.plan(
+            """WITH RECURSIVE t(id, n) AS (SELECT id, 0 FROM ships UNION ALL SELECT g.ship, n + 1 FROM t
+            JOIN (SELECT ship, count(*) AS calls FROM arrivals GROUP BY ship) g ON g.calls = t.id
+            LEFT JOIN berths b ON b.id = t.id) SELECT id, n FROM t"""
+        )
+    )
+    assert isinstance(groups.plan, Aggregate)
+    assert groups.inputs == {ARRIVALS}
+    recursion = top.plan
+    assert isinstance(recursion, Recursion)
+    assert top.inputs == {SHIPS, BERTHS, groups.relation}
+    assert top.schema.key == ("id", "n", "_n")
+    assert isinstance(recursion.step, Keyed)  # an outer join of the rows of a round keeps its place in the step
+
+
+def test_a_recursive_query_that_is_read_twice_is_stored_once(harbour: Harbour) -> None:
+    query = (
+        "WITH RECURSIVE t(n) AS (SELECT id FROM ships UNION SELECT n + 1 FROM t WHERE n < 9) SELECT a.n FROM t a, t b"
+    )
+    stored = [each for each in fragments(harbour.plan(query)) if isinstance(each.plan, Recursion)]
+    assert len(stored) == 1
+    assert stored[0].schema.key == ("n",)
+
+
+def test_a_recursion_over_nothing_that_changes_is_no_reason_to_recompute(harbour: Harbour) -> None:
+    plan = harbour.plan("WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 9) SELECT n FROM t")
+    assert recomputed(plan) == ()
+    assert all(not each.inputs - {other.relation for other in fragments(plan)} for each in fragments(plan))
+
+
+def test_a_recursion_that_reads_the_clock_is_due_with_it(harbour: Harbour) -> None:
+    query = "WITH RECURSIVE t(at) AS (SELECT at FROM tides {} UNION SELECT at FROM t {}) SELECT at FROM t"
+    assert not follows_clock(fragments(harbour.plan(query.format("", "")))[-1].plan)
+    assert follows_clock(fragments(harbour.plan(query.format("", "WHERE at > now() - INTERVAL '1 hour'")))[-1].plan)
+    assert follows_clock(fragments(harbour.plan(query.format("WHERE at > now() - INTERVAL '1 hour'", "")))[-1].plan)
+
+
+def test_a_history_cannot_be_part_of_a_recursion(harbour: Harbour) -> None:
+    with pytest.raises(FeatureNotSupported, match="a temporal join cannot stand in a query that is recomputed"):
+        harbour.plan(
+            """WITH RECURSIVE t(id) AS (SELECT id FROM ships UNION
+            SELECT a.ship FROM t JOIN arrivals a ON a.berth = t.id
+            JOIN ships FOR SYSTEM_TIME AS OF PROCTIME() s ON s.id = a.ship) SELECT id FROM t"""
+        )

@@ -348,7 +348,6 @@ ERRORS: list[tuple[str, type[SeicheError], str]] = [
         UndefinedColumn,
         'column "tons" specified in USING clause does not exist in right table',
     ),
-    ("WITH RECURSIVE t AS (SELECT 1 UNION ALL SELECT * FROM t) SELECT * FROM t", FeatureNotSupported, "recursive"),
     ("SELECT *", SyntaxError_, "SELECT * with no tables specified is not valid"),
 ]
 
