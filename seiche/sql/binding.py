@@ -29,7 +29,7 @@ from seiche.sql.expressions import expression_binder
 from seiche.sql.nodes import Settings, is_unknown, typed
 from seiche.sql.places import place_of
 from seiche.sql.recursive import is_recursive, readable_first
-from seiche.sql.scopes import Entry, Scope, Subquery
+from seiche.sql.scopes import Entry, RangeVariable, Scope, Subquery
 from seiche.sql.user_functions import Functions
 from seiche.types import VARCHAR, Kind, SqlType
 
@@ -65,6 +65,7 @@ class Binding:
     expanding: list[str] = field(default_factory=list)  # the views around, outermost first
     recursions: dict[int, tuple[exp.Expr, Bound | None]] = field(default_factory=dict)  # by the id of their query
     _refs: set[str] = field(default_factory=set)
+    _columns: set[str] = field(default_factory=set)  # of everything in FROM
 
     def query(self, node: exp.Expr, outer: Scope | None, tables_: Mapping[str, CommonTable]) -> Bound:
         return self.bind(self, node, outer, tables_)
@@ -73,10 +74,37 @@ class Binding:
         """Keeps a name from being given to something else."""
         self._refs.add(name.lower())
 
+    def add(self, scope: Scope, variable: RangeVariable) -> None:
+        """Brings something of FROM into sight."""
+        scope.add(variable)
+        self._columns.update(entry.name.lower() for entry in variable.entries)
+
     def finished(self, bound: Bound) -> BoundQuery:
         usage = self.usage
         with_epochs(bound.ast, self.settings)
+        self._rename_ambiguous(bound.ast)
         return BoundQuery(bound.ast, tuple(bound.columns), frozenset(usage.relations), usage.now, tuple(usage.volatile))
+
+    def _rename_ambiguous(self, query: exp.Expr) -> None:
+        """Gives other aliases to relations that are called like a column.
+
+        In a subquery whose relation has a column `a`, Spark takes `a.b` of the query around it for a field of that
+        column.
+        """
+        ambiguous = self._refs & self._columns
+        if not ambiguous:
+            return
+        new: dict[str, str] = {}
+        for node in list(query.find_all(exp.Column, exp.TableAlias)):
+            part = "table" if isinstance(node, exp.Column) else "this"
+            name = node.args.get(part)
+            if not isinstance(name, exp.Identifier) or name.name.lower() not in ambiguous:
+                continue
+            if name.name not in new:
+                new[name.name] = self.ref(f"{name.name}_rows")
+                while new[name.name].lower() in self._columns:
+                    new[name.name] = self.ref(f"{name.name}_rows")
+            node.set(part, exp.to_identifier(new[name.name], quoted=True))
 
     def ref(self, name: str) -> str:
         candidate, count = name, 1

@@ -50,7 +50,7 @@ def bind_change_log(binding: Binding, node: exp.Table, name: str, names: tuple[s
         for index, column in enumerate(visible)
     ]
     number = typed(exp.column(CHANGELOG_ROW_ID, table=ref, quoted=True), BIGINT)
-    scope.add(RangeVariable(name, ref, (*entries, Entry(CHANGELOG_ROW_ID, number, True)), None))
+    binding.add(scope, RangeVariable(name, ref, (*entries, Entry(CHANGELOG_ROW_ID, number, True)), None))
     made = named_table(relation.source, ref)
     made.meta[CHANGES_OF] = True
     return made

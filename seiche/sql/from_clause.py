@@ -166,7 +166,7 @@ def _joined(binding: Binding, node: exp.Expr, scope: Scope, tables_: Mapping[str
 
     before = len(scope.entries)
     for each in inner.variables:
-        scope.add(RangeVariable(each.name, ref, seen(each.entries), each.schema, each.scalar))
+        binding.add(scope, RangeVariable(each.name, ref, seen(each.entries), each.schema, each.scalar))
     scope.entries[before:] = seen(inner.entries)  # columns of USING are one
     select = exp.Select(expressions=shown).from_(first, copy=False)
     select.set("joins", joins)
@@ -277,7 +277,7 @@ def _relation(
     new_names = dict(zip((column.name for column in visible), renamed, strict=False))
     entries = tuple(Entry(new_names.get(c.name, c.name), column_node(c, ref), c.hidden) for c in relation.columns)
     key = tuple(column_node(column, ref) for column in relation.columns if column.name in relation.key)
-    scope.add(RangeVariable(name, ref, (*entries, *commit_time(relation, ref)), schema, key=key))
+    binding.add(scope, RangeVariable(name, ref, (*entries, *commit_time(relation, ref)), schema, key=key))
     source = relation.source if past is None else past_source(relation.source, past, binding.settings)
     made = named_table(source, ref)
     if as_of_now:
@@ -354,7 +354,7 @@ def _rounds(binding: Binding, rounds: Rounds, node: exp.Table, alias: exp.Expr |
         Entry(each, typed(exp.column(column.alias, table=ref, quoted=True), column.type))
         for each, column in zip(shown, rounds.columns, strict=True)
     )
-    scope.add(RangeVariable(name, ref, entries))
+    binding.add(scope, RangeVariable(name, ref, entries))
     return named_table(rounds.source, ref)
 
 
@@ -378,7 +378,7 @@ def _derived_table(
     for index, column in enumerate(bound.columns):
         shown = renamed[index] if index < len(renamed) else column.name
         entries.append(Entry(shown, typed(exp.column(column.alias, table=ref, quoted=True), column.type)))
-    scope.add(RangeVariable(name, ref, tuple(entries), schema))
+    binding.add(scope, RangeVariable(name, ref, tuple(entries), schema))
     derived = derived_table(bound.ast, ref)
     return lateral_table(derived) if lateral else derived
 
@@ -473,7 +473,7 @@ def _rows_of_function(
         )
     derived = derived_table(select, ref)
     uses_outer = any(column.table in scope.refs for column in select.find_all(exp.Column))
-    scope.add(RangeVariable(shown, ref, entries, scalar=len(entries) == 1))
+    binding.add(scope, RangeVariable(shown, ref, entries, scalar=len(entries) == 1))
     return lateral_table(derived) if uses_outer else derived
 
 
@@ -512,7 +512,7 @@ def _time_window(
     select.set("expressions", [*select.expressions, aliased(start, start_alias)])
     moment = typed(exp.column(start_alias, table=ref, quoted=True), type_of(start))
     entries += [Entry("window_start", moment), Entry("window_end", tables.window_end(moment.copy(), size))]
-    scope.add(RangeVariable(shown, ref, tuple(entries)))
+    binding.add(scope, RangeVariable(shown, ref, tuple(entries)))
     return derived_table(select, ref)
 
 

@@ -85,7 +85,7 @@ def meeting_scope(
         (EXCLUDED, given, new, None),
     ):
         entries = tuple(Entry(column.name, columns[column.name], column.hidden) for column in target.columns)
-        scope.add(RangeVariable(name, ref, entries, schema))
+        binding.add(scope, RangeVariable(name, ref, entries, schema))
     kept = [typed(exp.column(column.name, table=stored, quoted=True), column.type) for column in target.columns]
     marked = [*(aliased(node, node.name) for node in kept), aliased(boolean(True), MET)]
     rows = exp.Select(expressions=marked).from_(named_table(MET_SOURCE, stored), copy=False)
@@ -125,7 +125,7 @@ def _add_target(binding: Binding, target: BoundRelation, alias: str | None, scop
     name = alias or target.name
     ref = binding.ref(name)
     entries = tuple(Entry(c.name, column_node(c, ref), c.hidden) for c in target.columns)
-    scope.add(RangeVariable(name, ref, entries, None if alias else target.schema))
+    binding.add(scope, RangeVariable(name, ref, entries, None if alias else target.schema))
     return named_table(target.source, ref)
 
 
@@ -158,7 +158,7 @@ def copied_rows(binding: Binding, target: BoundRelation, values: Mapping[str, ex
 
     scope = Scope(no_subquery)
     entries = tuple(Entry(column.name, values[column.name]) for column in target.columns if column.name in values)
-    scope.add(RangeVariable(target.name, "given", entries, target.schema))
+    binding.add(scope, RangeVariable(target.name, "given", entries, target.schema))
     for column in where.find_all(exp.Column):
         named = next((each for each in target.columns if each.name == column.name), None)
         if named is not None and named.generated is not None:
