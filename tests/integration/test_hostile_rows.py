@@ -17,7 +17,14 @@ import pytest
 from sqlglot import exp
 
 import seiche
-from seiche.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedFunction, UndefinedTable
+from seiche.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidParameter,
+    UndefinedFunction,
+    UndefinedTable,
+    WrongObjectType,
+)
 from seiche.model import Column
 from seiche.sql.bind import BoundRelation, Settings, bind_query
 from seiche.sql.parse import parse_query
@@ -135,7 +142,7 @@ class Table:
         query = parse_query(f"SELECT id, {expression} AS x FROM hostile")
         try:
             bind_query(query.tree, self, Settings(strict=False))
-        except (UndefinedFunction, DatatypeMismatch, FeatureNotSupported, InvalidParameter):
+        except (UndefinedFunction, DatatypeMismatch, FeatureNotSupported, InvalidParameter, WrongObjectType):
             return False
         return True
 

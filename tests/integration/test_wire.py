@@ -127,7 +127,7 @@ def test_every_type_survives_binary_copy_and_comes_back_in_both_formats(
 def test_copy_takes_the_rows_that_meet_its_condition(server: HarbourServer) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         connection.execute(
-            "CREATE TABLE buoys (id int PRIMARY KEY, name varchar NOT NULL, depth int DEFAULT 4, twice int AS (id * 2))"
+            "CREATE TABLE leads (id int PRIMARY KEY, name varchar NOT NULL, depth int DEFAULT 4, twice int AS (id * 2))"
         )
 
         def copied(statement: str, rows: str) -> str | None:
@@ -136,10 +136,10 @@ def test_copy_takes_the_rows_that_meet_its_condition(server: HarbourServer) -> N
             return cursor.statusmessage
 
         rows = "1,Ada,3\n2,Bea,\n3,,9\n4,Cid,12\n"
-        condition = "name IS NOT NULL AND buoys.depth > 3.5"
-        assert copied(f"COPY buoys (id, name, depth) FROM STDIN (FORMAT csv) WHERE {condition}", rows) == "COPY 1"
-        assert copied("COPY buoys (id, name) FROM STDIN CSV WHERE depth = 4 AND id < 6", "5,Eve\n6,Fay\n") == "COPY 1"
-        found = connection.execute("SELECT * FROM buoys ORDER BY id").fetchall()
+        condition = "name IS NOT NULL AND leads.depth > 3.5"
+        assert copied(f"COPY leads (id, name, depth) FROM STDIN (FORMAT csv) WHERE {condition}", rows) == "COPY 1"
+        assert copied("COPY leads (id, name) FROM STDIN CSV WHERE depth = 4 AND id < 6", "5,Eve\n6,Fay\n") == "COPY 1"
+        found = connection.execute("SELECT * FROM leads ORDER BY id").fetchall()
         assert found == [(4, "Cid", 12, 8), (5, "Eve", 4, 10)]
         for wrong, sqlstate in {
             "nosuch = 1": "42703",
@@ -149,10 +149,10 @@ def test_copy_takes_the_rows_that_meet_its_condition(server: HarbourServer) -> N
             "twice > 2": "42P10",
         }.items():
             with pytest.raises(psycopg.Error) as caught:
-                copied(f"COPY buoys (id, name) FROM STDIN WHERE {wrong}", "7\tGia\n")
+                copied(f"COPY leads (id, name) FROM STDIN WHERE {wrong}", "7\tGia\n")
             assert caught.value.sqlstate == sqlstate
         with pytest.raises(psycopg.errors.SyntaxError):
-            copied("COPY buoys TO STDOUT WHERE id = 1", "")
+            copied("COPY leads TO STDOUT WHERE id = 1", "")
 
 
 def test_asyncpg_prepares_fetches_and_uses_cursors(server: HarbourServer) -> None:
