@@ -7,22 +7,32 @@ needs. The cost is amortised: a fold starts when the log has grown to a share of
 making it current is the checkpoint's business.
 
 Where the log only adds rows, the files of the base stay as they are and new ones join them: the cost is then that of
-the new rows, however large the relation is. When a base has many more files than its rows need, it is written anew.
+the new rows, however large the relation is. Large files of the log that are like those of a base are not even written
+again: they change their owner. When a base has many more files than its rows need, it is written anew.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from seiche.model import VNODE, VNODES, Base, DataFile
+from seiche.model import VNODE, VNODES, Base, DataFile, Epoch, RelationSchema
 from seiche.storage.base import IcebergBases
 from seiche.storage.evolution import named_as_in_files
 from seiche.storage.files import DataFolder, is_part, new_base_folder
+from seiche.storage.parquet import (
+    ROW_GROUP_BYTES,
+    hardly_repeating,
+    has_dictionaries,
+    without_dictionaries,
+    write_parquet,
+)
 from seiche.storage.relation import RelationReader
-from seiche.storage.row_groups import ROW_GROUP_BYTES
-from seiche.storage.segments import whole_or_nothing, write_parquet
+from seiche.storage.segments import whole_or_nothing
 from seiche.storage.versions import RelationVersion
 
 ROWS_PER_SLICE = 1_000_000
@@ -30,11 +40,12 @@ ROWS_PER_SLICE = 1_000_000
 # Times as many rows a slice may have where they are not spread evenly.
 CROWDED = 2
 
-# How many files a base may have, beside one for each slice, before a fold makes them fewer.
-FILES_SPARE = 16
+# A file of the log with at least so many rows may become one of the base.
+ROWS_TAKEN_OVER = ROWS_PER_SLICE // 4
 
-# How Parquet calls values that are written one after the other.
-PLAIN = "PLAIN"
+# How many files a base may have before a fold makes them fewer: so many for each slice, and some more.
+FILES_PER_SLICE = ROWS_PER_SLICE // ROWS_TAKEN_OVER
+FILES_SPARE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +71,50 @@ def fold(version: RelationVersion, reader: RelationReader, folder: DataFolder, b
 def _grown(version: RelationVersion, reader: RelationReader, folder: DataFolder) -> list[DataFile] | None:
     """The base's own files and new ones for rows that only came; None where a row left, or files became too many."""
     slices = version.rows_estimate // ROWS_PER_SLICE
-    if not version.base.files or not version.only_grows or len(version.base.files) > 2 * slices + FILES_SPARE:
+    if not version.only_grows or len(version.base.files) > FILES_PER_SLICE * slices + FILES_SPARE:
         return None
-    log = replace(version, base=replace(version.base, files=()))
-    return [*version.base.files, *_written(log, reader, folder)]
+    taken = _taken_over(version, folder)
+    if not version.base.files and not taken:
+        return None
+    paths = {file.path for file in taken}
+    rest = tuple(segment for segment in version.segments if segment.path not in paths)
+    log = replace(version, base=replace(version.base, files=()), segments=rest)
+    return [*version.base.files, *taken, *(_written(log, reader, folder) if rest else ())]
+
+
+def _taken_over(version: RelationVersion, folder: DataFolder) -> list[DataFile]:
+    """Files of the log that a base may have as they are.
+
+    Each is large, and in the order of the key as far as the bounds of its row groups tell. Rows of one epoch that would
+    make many slices are written in slices: a file that has all vnodes is read whole for each piece of a backfill.
+    """
+    rows: Counter[Epoch] = Counter()
+    for segment in version.segments:
+        rows[segment.epoch_hi] += segment.rows
+    return [
+        DataFile(segment.path, segment.rows, segment.bytes, 0, VNODES - 1)
+        for segment in version.segments
+        if segment.bare
+        and segment.rows >= ROWS_TAKEN_OVER
+        and rows[segment.epoch_hi] <= CROWDED * ROWS_PER_SLICE
+        and is_like_a_base(folder.metadata(segment.path), version.schema)
+    ]
+
+
+def is_like_a_base(metadata: pq.FileMetaData, schema: RelationSchema) -> bool:
+    """Whether a file tells the vnodes of its rows, and has them in the order of the key's first column."""
+    names = [column.path for column in metadata.schema]
+    first = schema.column(schema.key[0]).file_name
+    if VNODE not in names or first not in names:
+        return False
+    number = names.index(first)
+    bounds = []
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(number).statistics
+        if statistics is None or not statistics.has_min_max:
+            return False
+        bounds.append((statistics.min, statistics.max))
+    return all(before[1] <= after[0] for before, after in pairwise(bounds))
 
 
 def _written(version: RelationVersion, reader: RelationReader, folder: DataFolder) -> list[DataFile]:
@@ -77,7 +128,8 @@ def _written(version: RelationVersion, reader: RelationReader, folder: DataFolde
     sliced = sliced.sortWithinPartitions(*(f"`{name}`" for name in version.schema.key))
     files = []
     with whole_or_nothing(folder, target):
-        options = {"parquet.block.size": ROW_GROUP_BYTES, **_without_dictionaries(version, folder)}
+        without = without_dictionaries(_hardly_repeating(version, folder))
+        options = {"parquet.block.size": ROW_GROUP_BYTES, **without}
         write_parquet(named_as_in_files(sliced, version.schema, (VNODE,)), folder.location(target), **options)
         for path in folder.parts(target):
             count, size = folder.footer(path)
@@ -101,20 +153,14 @@ def slice_width(version: RelationVersion) -> int:
     return width
 
 
-def _without_dictionaries(version: RelationVersion, folder: DataFolder) -> dict[str, str]:
-    """Tells Parquet's writer not to begin dictionaries for columns where it has given one up before.
-
-    It begins one in every row group, and gives it up when a page is full. A small row group has one page, so that all
-    values would be put into dictionaries for nothing. What the writer did the largest file of the base tells, or else
-    the first files of the log: later ones have no dictionaries at all.
-    """
+def _hardly_repeating(version: RelationVersion, folder: DataFolder) -> frozenset[str]:
+    """Columns that are better off without dictionaries: what the writer did tells the largest file of the base, or else
+    the first files of the log, since later ones may have no dictionaries at all."""
     largest = max(version.base.files, key=lambda each: each.rows, default=None)
     written = largest or next((each for each in version.segments if is_part(each.path)), None)
     if written is None:
-        return {}
+        return frozenset()
     metadata = folder.metadata(written.path)
-    first = metadata.row_group(0)
-    columns = [first.column(number) for number in range(first.num_columns)]
-    if largest is None and not any(each.has_dictionary_page for each in columns):
-        return {}  # nobody has tried
-    return {f"parquet.enable.dictionary#{each.path_in_schema}": "false" for each in columns if PLAIN in each.encodings}
+    if largest is None and not has_dictionaries(metadata):
+        return frozenset()  # nobody has tried
+    return hardly_repeating(metadata)

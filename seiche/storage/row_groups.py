@@ -32,9 +32,6 @@ from seiche.storage.versions import RelationVersion
 from seiche.storage.vnodes import first_neighbour, vnodes
 from seiche.types import Kind
 
-# How large a row group of a base is, in bytes as they are written.
-ROW_GROUP_BYTES = 2 * 1024 * 1024
-
 # Footers that are remembered.
 FOOTERS_MAX = 1_000
 
@@ -261,4 +258,4 @@ def _comparable(values: pa.Array) -> npt.NDArray[Any]:
     return plain.to_numpy(zero_copy_only=False)
 
 
-__all__ = ["ROW_GROUP_BYTES", "RowGroups"]
+__all__ = ["RowGroups"]

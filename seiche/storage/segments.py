@@ -19,13 +19,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from seiche.errors import DiskFull, StorageUnavailable
+from seiche.errors import StorageUnavailable
 from seiche.model import EPOCH, OP, VNODE, Column, DataFile, Epoch, RelationId, RelationSchema, Segment
-from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, arrow_schema, number_sql
+from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, arrow_schema, number_sql, vnode_sql
 from seiche.storage.evolution import constant, from_files, in_files, to_files
 from seiche.storage.files import DataFolder, new_segment_path, segment_folder
+from seiche.storage.parquet import ROW_GROUP_BYTES, hardly_repeating, without_dictionaries, write_parquet
 
 log = logging.getLogger(__name__)
+
+_Written = tuple[str, int, int]  # path, rows and bytes of a file
 
 
 class SegmentCache:
@@ -67,7 +70,7 @@ class SegmentWriter:
     def __init__(self, folder: DataFolder, cache: SegmentCache) -> None:
         self._folder = folder
         self._cache = cache
-        self._tried: set[RelationId] = set()  # executors wrote files with dictionaries for these
+        self._plain: dict[RelationId, frozenset[str]] = {}  # columns whose values hardly repeat, as files tell
 
     def write_table(
         self, relation: RelationId, schema: RelationSchema, table: pa.Table, epoch: Epoch, *, fresh: bool = False
@@ -113,24 +116,30 @@ class SegmentWriter:
     ) -> list[Segment]:
         """As `write_frame`, for rows that carry `_epoch` themselves."""
         folder = new_segment_path(relation, epoch_hi, folder=True)
-        found = self._write(relation, frame.selectExpr(*stored_columns(schema)), folder)
+        shaped = frame.selectExpr(*stored_columns(schema))
+        # The first files have dictionaries, which tells for which columns they pay. Those after them go without: to
+        # make dictionaries takes a quarter of the time that a file takes, and a log is soon folded.
+        if relation in self._plain:
+            found = self._write(shaped, folder, **{"parquet.enable.dictionary": "false"})
+        else:
+            found = self._learn(relation, self._write(shaped, folder))
         return [Segment(relation, path, epoch_lo, epoch_hi, rows, size, fresh) for path, rows, size in found]
 
     def write_bare(self, relation: RelationId, schema: RelationSchema, frame: DataFrame, epoch: Epoch) -> list[Segment]:
-        """Lets the executors write many rows with keys that never lived before; `frame` has the stored columns."""
+        """Lets the executors write many rows with keys that never lived before; `frame` has the stored columns.
+
+        The files are made like those of a base, so that a fold may take them over as they are.
+        """
         folder = new_segment_path(relation, epoch, bare=True)
-        found = self._write(relation, frame.selectExpr(*stored_columns(schema, extra=())), folder)
+        vnode = f"cast({vnode_sql(schema)} as {EXTRA_TYPES[VNODE]}) AS `{VNODE}`"
+        shaped = frame.selectExpr(*stored_columns(schema, extra=()), vnode)
+        options = {"parquet.block.size": ROW_GROUP_BYTES, **without_dictionaries(self._plain.get(relation, ()))}
+        found = self._learn(relation, self._write(shaped, folder, **options))
         return [Segment(relation, path, epoch, epoch, rows, size, fresh=True) for path, rows, size in found]
 
-    def _write(self, relation: RelationId, frame: DataFrame, folder: str) -> list[tuple[str, int, int]]:
-        """Lets the executors write a folder; path, rows and bytes of each file that is not empty.
-
-        The first files of a relation have dictionaries, which tells a fold for which columns they pay. Those after
-        them go without: to make dictionaries takes a quarter of the time that a file takes, and a log is soon folded.
-        """
+    def _write(self, frame: DataFrame, folder: str, **options: Any) -> list[_Written]:
+        """Lets the executors write a folder; what is not empty of it."""
         found = []
-        options = {"parquet.enable.dictionary": str(relation not in self._tried).lower()}
-        self._tried.add(relation)
         with whole_or_nothing(self._folder, folder):
             write_parquet(frame, self._folder.location(folder), **options)
             for path in self._folder.parts(folder):
@@ -139,6 +148,14 @@ class SegmentWriter:
                     found.append((path, rows, size))
                 else:
                     self._folder.delete(path)
+        return found
+
+    def _learn(self, relation: RelationId, found: list[_Written]) -> list[_Written]:
+        """Remembers for which columns dictionaries did not pay in what was written."""
+        if found:
+            path, _, _ = max(found, key=lambda each: each[1])
+            known = self._plain.get(relation, frozenset())
+            self._plain[relation] = known | hardly_repeating(self._folder.metadata(path))
         return found
 
     def join(self, schema: RelationSchema, segments: list[Segment]) -> Segment:
@@ -244,27 +261,3 @@ def stored_columns(schema: RelationSchema, extra: Sequence[str] = STORED_EXTRA) 
     parts = [(column.name, column.type.spark, column.file_name) for column in schema.columns]
     parts += [(name, EXTRA_TYPES[name], name) for name in extra]
     return [f"cast(`{name}` as {type_}) as `{stored}`" for name, type_, stored in parts]
-
-
-# The folder is new and nobody looks into it before it is registered: no second rename, no marker file.
-_WRITE_OPTIONS = {
-    "compression": "zstd",
-    "mapreduce.fileoutputcommitter.algorithm.version": "2",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-}
-
-
-def write_parquet(frame: DataFrame, location: str, **options: Any) -> None:
-    """Lets the executors write a folder of Parquet files."""
-    try:
-        frame.write.options(**_WRITE_OPTIONS, **options).mode("error").parquet(location)
-    except Exception as error:  # a Spark job's failure arrives as one of many classes
-        if "No space left on device" in str(error):
-            raise DiskFull(
-                "changes cannot be written",
-                detail="No space is left on the device.",
-                hint="Free some space; the database keeps its last state and goes on once there is room.",
-            ) from error
-        if "java.io.IOException" in str(error) or "FileAlreadyExists" in str(error):
-            raise StorageUnavailable("changes cannot be written", detail=str(error).splitlines()[0]) from error
-        raise

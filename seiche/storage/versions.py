@@ -199,6 +199,13 @@ class Versions:
         with self._lock:
             return tuple(self._entries[relation].segments)
 
+    def registered(self, relation: RelationId) -> set[str]:
+        """The paths of all files that the metadata database knows for a relation. One may be a file of the base and a
+        segment that is retained for its changes."""
+        with self._lock:
+            entry = self._entries[relation]
+            return {file.path for file in entry.base.files} | {segment.path for segment in entry.segments}
+
     def set_independent(self, relations: Iterable[RelationId], independent: bool) -> None:
         """Relations of an independent graph are published and discarded by that graph, not with the main one."""
         with self._lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -224,7 +224,7 @@ class Maintenance:
         self._store.commit(Checkpoint(put_bases=(base,), remove_segments=frozenset(each.path for each in gone)))
         versions.set_base(base)
         versions.forget_segments(each.path for each in gone)
-        self._throw_away(gone, [*old_files, *self._bases.stale_metadata(relation)])
+        self._throw_away(relation, gone, [*old_files, *self._bases.stale_metadata(relation)])
         self.folds += 1
         return True
 
@@ -240,7 +240,7 @@ class Maintenance:
         if gone:
             self._store.commit(Checkpoint(remove_segments=frozenset(each.path for each in gone)))
             versions.forget_segments(each.path for each in gone)
-            self._throw_away(gone, [])
+            self._throw_away(relation, gone)
         if any(each.epoch_hi <= folded for each in versions.segments(relation)):
             self._retaining.add(relation)
         else:
@@ -287,12 +287,14 @@ class Maintenance:
                 Checkpoint(add_segments=(whole,), remove_segments=frozenset(each.path for each in chosen))
             )
             versions.replace_segments(chosen, whole)
-            self._throw_away(chosen, [])
+            self._throw_away(relation, chosen)
 
-    def _throw_away(self, segments: list[Segment], files: list[str]) -> None:
+    def _throw_away(self, relation: RelationId, segments: list[Segment], files: Sequence[str] = ()) -> None:
+        """Deletes files once nobody reads them, but for those that a fold has taken over."""
         for each in segments:
             self._runtime.writer.forget(each)
-        self._trash.add([*(each.path for each in segments), *files])
+        kept = self._runtime.versions.registered(relation)
+        self._trash.add(path for path in (*(each.path for each in segments), *files) if path not in kept)
 
     def _drop(self, relation: RelationId) -> None:
         self._bases.drop(relation)

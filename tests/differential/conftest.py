@@ -18,6 +18,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     yield from shared_spark("differential tests", tmp_path_factory.mktemp("warehouse"))
 
 
+@pytest.fixture(autouse=True)
+def files_change_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds take files of a few rows over as they are, as they do with large ones elsewhere."""
+    monkeypatch.setattr("seiche.storage.fold.ROWS_TAKEN_OVER", 4)
+
+
 @pytest.fixture
 def port(spark: SparkSession, tmp_path: Path) -> Iterator[Port]:
     """Opens databases in folders of their own, and closes them."""

@@ -10,6 +10,8 @@ import pytest
 
 import seiche
 from seiche.model import RelationId
+from seiche.storage import fold
+from seiche.storage.versions import RelationVersion
 from tests.integration.conftest import Open
 
 pytestmark = [pytest.mark.spark]
@@ -141,8 +143,8 @@ def test_a_fold_begins_no_dictionary_for_values_that_hardly_repeat(open_database
     insert(0)
     insert(100_000)
     first, *_, last = db.database.runtime.versions.committed(relation).segments
-    assert "ship" in with_dictionary(first.path), "the first files of a log tell a fold"
-    assert with_dictionary(last.path) == set(), "those after them go without"
+    assert "ship" in with_dictionary(first.path), "the first files tell for which columns dictionaries pay"
+    assert with_dictionary(last.path) == {"ship"}, "those after them begin no others"
     for rows in (200_000, 300_000):
         assert db.database.maintenance.fold_now(relation)
         files = db.database.runtime.versions.committed(relation).base.files
@@ -151,3 +153,92 @@ def test_a_fold_begins_no_dictionary_for_values_that_hardly_repeat(open_database
             (rows, rows, 5)
         ]
         insert(rows)
+
+
+def test_a_fold_takes_large_files_over_as_they_are(open_database: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold, "ROWS_TAKEN_OVER", 10_000)
+    settings = {"inline_rows_max": 1000, "fold_min_rows": 10_000_000}
+    db = open_database(**settings)
+    db.execute("CREATE TABLE calls (ship bigint, tons bigint) APPEND ONLY")
+    db.execute("CREATE MATERIALIZED VIEW twice AS SELECT ship, tons * 2 AS double FROM calls")
+    for first in (0, 30_000):
+        rows = db.spark.range(first, first + 30_000, 1, 2)
+        db.insert("calls", rows.selectExpr("id AS ship", "(id * 7) % 1000 AS tons"))
+    paths = {name: [each.path for each in _version(db, name).segments] for name in ("calls", "twice")}
+    assert [_fold(db, name) for name in paths] == [True, True]
+    assert _base(db, "calls") == paths["calls"]
+    assert _base(db, "twice") == paths["twice"]
+    expected = [
+        ("SELECT count(*), sum(tons) FROM calls", [(60_000, 29_970_000)]),
+        ("SELECT count(*), sum(double) FROM twice", [(60_000, 59_940_000)]),
+        ("SELECT ship, tons FROM calls WHERE ship IN (3, 59999)", [(3, 21), (59_999, 993)]),
+    ]
+
+    def check() -> None:
+        for query, rows in expected:
+            assert sorted(db.sql(query).rows or []) == rows, query
+
+    check()
+    db.close()
+    db = open_database(**settings)  # sweeps what nobody knows
+    check()
+    assert _rows_by_vnode(db, "calls") == _rows_by_vnode(db, "twice")
+    monkeypatch.setattr(fold, "FILES_SPARE", 0)
+    db.execute("INSERT INTO calls VALUES (-1, 0)")
+    assert _fold(db, "calls")
+    assert not set(_base(db, "calls")) & set(paths["calls"]), "too many files are written anew"
+    db.execute("INSERT INTO calls VALUES (-2, 0)")  # the housekeeping after it deletes them
+    db.database.maintenance.settle()
+    assert not any((db.config.data_dir / path).exists() for path in paths["calls"])
+    assert db.sql("SELECT count(*), sum(tons) FROM calls").rows == [(60_002, 29_970_000)]
+
+
+def test_a_file_that_is_taken_over_outlives_the_subscription_that_retained_it(
+    open_database: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold, "ROWS_TAKEN_OVER", 10_000)
+    db = open_database(inline_rows_max=1000, fold_min_rows=10_000_000)
+    db.execute("CREATE TABLE calls (ship bigint) APPEND ONLY")
+    db.execute("CREATE SUBSCRIPTION told FROM calls WITH (retention = '1 day')")
+    db.insert("calls", db.spark.range(0, 40_000, 1, 1).selectExpr("id AS ship"))
+    (segment,) = _version(db, "calls").segments
+    assert _fold(db, "calls")
+    relation = RelationId(db.database.catalog.find(("calls",)).id)
+    assert _base(db, "calls") == [segment.path]
+    assert db.database.runtime.versions.segments(relation) == (segment,)
+    db.execute("DROP SUBSCRIPTION told")
+    db.execute("INSERT INTO calls VALUES (-1)")
+    db.database.maintenance.settle()
+    assert segment not in db.database.runtime.versions.segments(relation)
+    assert db.sql("SELECT count(*), min(ship), max(ship) FROM calls").rows == [(40_001, -1, 39_999)]
+
+
+def test_rows_of_one_epoch_that_make_many_slices_are_written_in_slices(
+    open_database: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold, "ROWS_TAKEN_OVER", 1000)
+    monkeypatch.setattr(fold, "ROWS_PER_SLICE", 10_000)
+    db = open_database(inline_rows_max=100, fold_min_rows=10_000_000)
+    db.execute("CREATE TABLE calls (ship bigint) APPEND ONLY")
+    db.insert("calls", db.spark.range(0, 40_000, 1, 2).selectExpr("id AS ship"))
+    assert _fold(db, "calls")
+    files = _version(db, "calls").base.files
+    assert len(files) == 4
+    assert [file.vnode_lo for file in files] == [0, 64, 128, 192]
+
+
+def _version(db: seiche.Engine, name: str) -> RelationVersion:
+    return db.database.runtime.versions.committed(RelationId(db.database.catalog.find((name,)).id))
+
+
+def _fold(db: seiche.Engine, name: str) -> bool:
+    return db.database.maintenance.fold_now(RelationId(db.database.catalog.find((name,)).id))
+
+
+def _base(db: seiche.Engine, name: str) -> list[str]:
+    return [file.path for file in _version(db, name).base.files]
+
+
+def _rows_by_vnode(db: seiche.Engine, name: str) -> dict[int, int]:
+    rows = db.database.runtime.reader.exact(_version(db, name)).groupBy("_vnode").count().collect()
+    return dict(rows)
