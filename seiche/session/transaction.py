@@ -33,7 +33,7 @@ from seiche.query import open_scope, relation_of, render, stoppable, typed
 from seiche.session.database import Database
 from seiche.session.variables import Variables
 from seiche.sql.bind import BoundQuery
-from seiche.storage.changes import Changes, consolidate, local_frame, vnode_sql
+from seiche.storage.changes import Changes, appearing, consolidate, local_frame, vnode_sql
 from seiche.storage.relation import with_keys
 from seiche.storage.versions import RelationVersion
 from seiche.stream.runtime import shape
@@ -162,15 +162,14 @@ class Transaction:
             matched = self.evaluate(query, now_ms, job.meeting(rows, existing))
             images = self._collected(job.update_images(matched, upserts=True))
             job.check_new_keys(images, lambda wanted: self._existing(job, wanted))
-        return self._changed(job, table, images, int(pc.sum(pc.equal(images[OP], 1)).as_py() or 0))
+        return self._changed(job, table, images, appearing(images))
 
     def update(self, table: CatalogObject, query: BoundQuery, now_ms: int) -> Written:
         self.refuse_if_read_only("UPDATE")
         job = self.database.table_job(table)
         images = self._collected(job.update_images(self.evaluate(query, now_ms)))
         job.check_new_keys(images, lambda wanted: self._existing(job, wanted))
-        count = int(pc.sum(pc.equal(images[OP], 1)).as_py() or 0)
-        return self._changed(job, table, images, count)
+        return self._changed(job, table, images, appearing(images))
 
     def delete(self, table: CatalogObject, query: BoundQuery, now_ms: int) -> Written:
         self.refuse_if_read_only("DELETE")

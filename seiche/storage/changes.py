@@ -107,6 +107,11 @@ def empty(schema: RelationSchema) -> pa.Table:
     return arrow_schema(schema).empty_table()
 
 
+def appearing(changes: pa.Table) -> int:
+    """How many rows appear."""
+    return int(pc.sum(pc.equal(changes[OP], 1)).as_py() or 0)
+
+
 def consolidate(
     table: pa.Table, columns: Sequence[Column], carried: tuple[str, ...] = (VNODE,), key: Sequence[str] = ()
 ) -> pa.Table:

@@ -94,8 +94,8 @@ class Limits:
 
     inline_rows_max: int
     inline_bytes_max: int
-    recursion_rounds_max: int = 1_000
-    recursion_rows_max: int = 10_000_000
+    recursion_rounds_max: int
+    recursion_rows_max: int
 
     @classmethod
     def of(cls, config: Config) -> Limits:

@@ -36,7 +36,16 @@ from seiche.sql.bind import BoundQuery
 from seiche.sql.failures import translate_spark_error
 from seiche.sql.targets import GIVEN_SOURCE, MET, MET_SOURCE
 from seiche.storage.bounds import KeyBounds
-from seiche.storage.changes import Changes, arrow_schema, consolidate, local_frame, number_sql, same_key_sql, vnode_sql
+from seiche.storage.changes import (
+    Changes,
+    appearing,
+    arrow_schema,
+    consolidate,
+    local_frame,
+    number_sql,
+    same_key_sql,
+    vnode_sql,
+)
 from seiche.storage.versions import RelationVersion
 from seiche.stream.conflict import Conflict, in_turn, not_outdated
 from seiche.stream.predicates import lookup_condition
@@ -391,7 +400,7 @@ class TableJob:
         return self._changed(table, epoch)
 
     def _changed(self, table: pa.Table, epoch: Epoch) -> tuple[int, Changes | None, Changes | None]:
-        count = int(pc.sum(pc.equal(table[OP], 1)).as_py() or 0)
+        count = appearing(table)
         stamped = shape(table, self.schema).append_column(EPOCH, pa.array([epoch] * table.num_rows, pa.int64()))
         images = Changes(self.relation, self.schema, table.num_rows, (), stamped) if count else None
         return count, self.runtime.emit_table(self.relation, self.schema, table, epoch), images

@@ -28,7 +28,7 @@ def harbour_database() -> Database:
     harbour.add_materialized_view("busiest", "SELECT name, count(*) AS visits FROM calls GROUP BY name")
     catalog = harbour.catalog.with_database(DatabaseEntry(ObjectId(990), "office"))
     absent: Any = None  # nothing that a failing statement reaches
-    runtime = Runtime(NoSpark(), Versions(), absent, absent, Limits(1000, 1_000_000))
+    runtime = Runtime(NoSpark(), Versions(), absent, absent, Limits(1000, 1_000_000, 100, 10_000))
     return Database(
         config=Config(),
         clock=SimulatedClock(),

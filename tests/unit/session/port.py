@@ -65,7 +65,7 @@ def open_port(path: Path) -> Iterator[Port]:
     versions.load(state.committed_epoch, relation_schemas(state.catalog), state.bases.values(), state.segments)
     writer, trash, rows = SegmentWriter(folder, SegmentCache(1_000_000)), Trash(folder), RowIds(state.row_counters)
     absent: Any = idle
-    runtime = Runtime(NoSpark(), versions, absent, writer, Limits(1000, 1_000_000))
+    runtime = Runtime(NoSpark(), versions, absent, writer, Limits(1000, 1_000_000, 100, 10_000))
     coordinator = Coordinator(
         Checkpoints(store, versions, writer, folder, trash, rows),
         clock=clock,
