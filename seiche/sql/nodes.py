@@ -25,6 +25,7 @@ N = TypeVar("N", bound=exp.Expr)
 TYPE = "sql_type"
 FALLIBLE = "fallible"
 ONCE = "once"  # the mark of what `once` made
+BY_ITSELF = "by itself"  # the mark of what `each_by_itself` made
 _LARGE = 30
 _ONCE = re.compile(r"once(\d+)").fullmatch
 
@@ -227,6 +228,25 @@ def _operands(kind: type[exp.Binary], node: exp.Expr) -> list[exp.Expr]:
 def case(type_: SqlType, branches: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None = None) -> exp.Expr:
     ifs = [exp.If(this=condition, true=value) for condition, value in branches]
     return typed(exp.Case(ifs=ifs, default=default), type_)
+
+
+def each_by_itself(node: exp.Expr) -> exp.Expr:
+    """An array under a condition, none of whose elements fails: whoever wants one need not have the others made."""
+    node.meta[BY_ITSELF] = True
+    return node
+
+
+def element_by_itself(node: exp.Expr, place: int) -> exp.Expr | None:
+    """An element of such an array, counted from 1; None for any other, and where there is none."""
+    inner = node.unnest()
+    if not inner.meta.get(BY_ITSELF):
+        return None
+    (only,) = inner.args["ifs"]
+    items = only.args["true"].expressions
+    if not 1 <= place <= len(items):
+        return None
+    item = items[place - 1].copy()
+    return case(type_of(item), [(only.this.copy(), item)])
 
 
 def guarded(value: exp.Expr, bad: exp.Expr, message: str | exp.Expr, settings: Settings) -> exp.Expr:

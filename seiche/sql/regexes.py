@@ -27,18 +27,21 @@ class Regex:
 
     java: str
     where: tuple[int, ...]  # of PostgreSQL's groups 1, 2, ... among Java's
-    marks: tuple[int, ...] = ()  # Java's groups that hold what follows each group, if asked for
+    marks: tuple[int | None, ...] = ()  # Java's groups that hold what follows each group, if asked for
 
     @property
     def groups(self) -> int:
         return len(self.where)
 
 
-def translate(pattern: str, flags: str = "", *, before: int = 0, marked: bool = False) -> Regex:
+def translate(
+    pattern: str, flags: str = "", *, before: int = 0, marked: bool = False, all_marked: bool = False
+) -> Regex:
     """The pattern under some flags, to be put behind `before` groups of others.
 
     `marked` adds to each group one that holds all that follows it; both are empty where the group took no part in the
-    match, or where it held nothing at the very end.
+    match, or where it held nothing at the very end. A group that takes part in every match needs none and has none,
+    unless all groups are to be marked.
     """
     unknown = set(flags) - _KNOWN_FLAGS
     if unknown:
@@ -49,6 +52,7 @@ def translate(pattern: str, flags: str = "", *, before: int = 0, marked: bool = 
     inline = ("i" if folds else "") + ("x" if "x" in flags else "") + ("" if dots_stop else "s")
     if "q" in flags:
         return Regex(f"(?{inline}:{_literal(pattern)})", ())
+    certain = _certain(pattern) if marked and not all_marked and not _is_spaced(pattern, flags) else frozenset()
     out, index, count = "", 0, before
     where: list[int] = []
     marks: dict[int, int] = {}
@@ -72,10 +76,10 @@ def translate(pattern: str, flags: str = "", *, before: int = 0, marked: bool = 
             count += 1
             where.append(count)
             opened.append(len(where))
-            out += "((?:" if marked else "("
+            out += "((?:" if marked and len(where) not in certain else "("
         elif char == ")" and opened:
             group = opened.pop()
-            if marked and group:
+            if marked and group and group not in certain:
                 count += 1
                 marks[group] = count
                 out += r")(?=([\s\S]*))"
@@ -87,11 +91,48 @@ def translate(pattern: str, flags: str = "", *, before: int = 0, marked: bool = 
         else:
             out += char
         index += 1
-    at_ends = tuple(marks[group] for group in sorted(marks))
+    at_ends = tuple(marks.get(group) for group in range(1, len(where) + 1)) if marked else ()
     prefix = re.match(r"\(\?[a-z]+\)", out)
     if prefix:  # options at the head of the pattern itself
         return Regex(f"(?{inline}:{prefix[0]}{out[prefix.end() :]})", tuple(where), at_ends)
     return Regex(f"(?{inline}:{out})" if inline else f"(?:{out})", tuple(where), at_ends)
+
+
+def _is_spaced(pattern: str, flags: str) -> bool:
+    """Whether white space and comments in the pattern mean nothing, also between a group and how often it comes."""
+    return "x" in flags or re.match(r"\(\?[a-wyz]*x", pattern) is not None
+
+
+def _certain(pattern: str) -> frozenset[int]:
+    """The groups that take part in every match: no alternative is beside them or beside what is around them, and
+    nothing of that may be left out."""
+    inside: list[set[int]] = [set()]  # for each level that is open: its groups that are certain as far as it goes
+    branches = [False]  # whether the level has alternatives
+    numbers: list[int] = []  # the group that opened each level, 0 for one that holds nothing, -1 for one that looks
+    count = index = 0
+    while index < len(pattern):
+        char = pattern[index]
+        if char == "\\":
+            index += 1
+        elif char == "[":
+            _, index = _bracket(pattern, index)
+        elif char == "(":
+            holds = pattern[index + 1 : index + 2] != "?"
+            count += holds
+            numbers.append(count if holds else 0 if pattern.startswith("(?:", index) else -1)
+            inside.append(set())
+            branches.append(False)
+        elif char == "|":
+            branches[-1] = True
+        elif char == ")" and numbers:
+            number, within, parted = numbers.pop(), inside.pop(), branches.pop()
+            kept = set() if parted else within
+            if number > 0:
+                kept.add(number)
+            if number >= 0 and pattern[index + 1 : index + 2] not in ("?", "*", "{"):
+                inside[-1] |= kept
+        index += 1
+    return frozenset() if branches[0] or numbers else frozenset(inside[0])
 
 
 def _bracket(pattern: str, start: int) -> tuple[str, int]:

@@ -19,6 +19,7 @@ from seiche.sql.nodes import (
     comparison,
     conjunction,
     disjunction,
+    element_by_itself,
     equal,
     guarded,
     integer,
@@ -50,7 +51,10 @@ def element_type(node: exp.Expr) -> SqlType:
 def element(node: exp.Expr, index: exp.Expr, settings: Settings) -> exp.Expr:
     """`a[i]`."""
     place = _place(index, settings)
-    if constant_integer(place) is not None:
+    if (number := constant_integer(place)) is not None:
+        found = element_by_itself(node, number)
+        if found is not None:
+            return found
         return call(element_type(node), "get", node, binary(exp.Sub, INTEGER, place, integer(1)))
     return call(element_type(node), "get", node, call(INTEGER, "try_subtract", place, integer(1)))
 

@@ -16,6 +16,7 @@ from seiche.sql.nodes import (
     call,
     case,
     conjunction,
+    each_by_itself,
     equal,
     guarded,
     integer,
@@ -50,10 +51,12 @@ def _flags_of_one(name: str, arguments: Nodes, index: int) -> str:
     return flags
 
 
-def _pattern(name: str, node: exp.Expr, flags: str = "", *, before: int = 0, marked: bool = False) -> Regex:
+def _pattern(
+    name: str, node: exp.Expr, flags: str = "", *, before: int = 0, marked: bool = False, all_marked: bool = False
+) -> Regex:
     if not isinstance(node, exp.Literal):
         raise FeatureNotSupported(f"function {name} needs a constant pattern here")
-    return translate(node.this, flags.replace("g", ""), before=before, marked=marked)
+    return translate(node.this, flags.replace("g", ""), before=before, marked=marked, all_marked=all_marked)
 
 
 def _wanted(node: exp.Expr, flags: str) -> exp.Expr:
@@ -191,7 +194,7 @@ def _regexp_match(arguments: Nodes, settings: Settings) -> exp.Expr:
     groups = [_group(node, wanted, group, mark) for group, mark in zip(found.where, found.marks, strict=True)]
     if not groups:
         groups = [call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(0))]
-    return case(TEXTS, [(call(BOOLEAN, "rlike", node, wanted), call(TEXTS, "array", *groups))])
+    return each_by_itself(case(TEXTS, [(call(BOOLEAN, "rlike", node, wanted), call(TEXTS, "array", *groups))]))
 
 
 def _match_by_row(node: exp.Expr, pattern: exp.Expr, flags: exp.Expr, settings: Settings) -> exp.Expr:
@@ -208,9 +211,11 @@ def _match_by_row(node: exp.Expr, pattern: exp.Expr, flags: exp.Expr, settings: 
     return case(TEXTS, [(conjunction([not_null(pattern.copy()), not_null(flags.copy())]), found)])
 
 
-def _group(node: exp.Expr, wanted: exp.Expr, group: int, mark: int) -> exp.Expr:
+def _group(node: exp.Expr, wanted: exp.Expr, group: int, mark: int | None) -> exp.Expr:
     """A group of the first match; NULL where it took no part in it."""
     taken = call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(group))
+    if mark is None:
+        return taken
     following = call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(mark))
     apart = conjunction([equal(taken, text("")), equal(following, text(""))])
     return case(VARCHAR, [(apart, null(VARCHAR))], taken.copy())
@@ -223,20 +228,24 @@ def all_matches(arguments: Nodes, settings: Settings) -> exp.Expr:
     node, flags = arguments[0], _flags("regexp_matches", arguments, 2)
     found = _pattern("regexp_matches", arguments[1], flags, marked=True)
     wanted = text(found.java)
-    columns = [
-        call(TEXTS, "regexp_extract_all", node.copy(), wanted.copy(), integer(number))
-        for number in ([n for pair in zip(found.where, found.marks, strict=True) for n in pair] or [0])
-    ]
+    numbers = [n for pair in zip(found.where, found.marks, strict=True) for n in pair if n is not None] or [0]
+    columns = [call(TEXTS, "regexp_extract_all", node.copy(), wanted.copy(), integer(number)) for number in numbers]
     zipped = call(TEXTS, "arrays_zip", *columns)
-    cells: Nodes = [
-        typed(exp.Dot(this=exp.column("m"), expression=exp.to_identifier(str(i), quoted=True)), VARCHAR)
-        for i in range(len(columns))
+
+    def cell(number: int) -> exp.Expr:
+        field = exp.to_identifier(str(numbers.index(number)), quoted=True)
+        return typed(exp.Dot(this=exp.column("m"), expression=field), VARCHAR)
+
+    cells = [
+        cell(taken)
+        if mark is None
+        else case(
+            VARCHAR,
+            [(conjunction([equal(cell(taken), text("")), equal(cell(mark), text(""))]), null(VARCHAR))],
+            cell(taken),
+        )
+        for taken, mark in zip(found.where or (0,), found.marks or (None,), strict=True)
     ]
-    if found.groups:
-        cells = [
-            case(VARCHAR, [(conjunction([equal(taken, text("")), equal(mark, text(""))]), null(VARCHAR))], taken.copy())
-            for taken, mark in zip(cells[::2], cells[1::2], strict=True)
-        ]
     return call(array_of(TEXTS), "transform", zipped, lambda_(call(TEXTS, "array", *cells), "m"))
 
 
@@ -281,8 +290,10 @@ def _regexp_instr(arguments: Nodes, settings: Settings) -> exp.Expr:
     elif group > found.groups or count != 1:
         raise FeatureNotSupported("function regexp_instr counts groups of the first match only")
     else:
-        marked = _pattern(name, arguments[1], flags, marked=True)
-        following = call(VARCHAR, "regexp_extract", node.copy(), text(marked.java), integer(marked.marks[group - 1]))
+        marked = _pattern(name, arguments[1], flags, marked=True, all_marked=True)
+        mark = marked.marks[group - 1]
+        assert mark is not None
+        following = call(VARCHAR, "regexp_extract", node.copy(), text(marked.java), integer(mark))
         taken = call(VARCHAR, "regexp_extract", node.copy(), text(marked.java), integer(marked.where[group - 1]))
         rest = call(INTEGER, "length", call(VARCHAR, "concat", taken.copy(), following))
         before = binary(exp.Sub, INTEGER, call(INTEGER, "length", node.copy()), rest)

@@ -35,9 +35,34 @@ def test_groups_behind_others_keep_their_references() -> None:
 
 
 def test_marked_groups_tell_what_follows_them() -> None:
-    found = translate("(a|b)(c)?", marked=True)
+    found = translate("(a|b)(c)?", marked=True, all_marked=True)
     assert found.java == r"(?s:((?:a|b)(?=([\s\S]*)))((?:c)(?=([\s\S]*)))?)"
     assert (found.where, found.marks) == ((1, 3), (2, 4))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "uncertain"),
+    [
+        ("(a|b)(c)", []),
+        ("(&|^)id=([^&|(]*)", []),
+        ("(?:x(a))", []),
+        (r"\((a)\|", []),
+        ("(a)+(b)", []),
+        ("(a|b)(c)?", [2]),
+        ("(a)|(b)", [1, 2]),
+        ("(a(b)|c)", [2]),
+        ("((a)(b))*", [1, 2, 3]),
+        ("(a){0,2}(b)", [1]),
+        ("(?:(a)|b)(c)", [1]),
+        ("(?!(a))(b)", [1]),
+        ("(?=(a)).(b)", [1]),
+        ("(?x)(a) ?(b)", [1, 2]),
+    ],
+)
+def test_groups_that_take_part_in_every_match_need_no_mark(pattern: str, uncertain: list[int]) -> None:
+    found = translate(pattern, marked=True)
+    assert [number for number, mark in enumerate(found.marks, 1) if mark is not None] == uncertain
+    assert len(found.marks) == found.groups
 
 
 @pytest.mark.parametrize(("pattern", "flags"), [("[a", ""), ("[[:tide:]]", ""), ("a", "z")])
