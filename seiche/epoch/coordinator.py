@@ -47,6 +47,12 @@ log = logging.getLogger(__name__)
 FIRST_BACKOFF_S = 0.1
 LONGEST_BACKOFF_S = 10.0
 
+# Whoever waited for a long epoch is about to call again: the next one gathers for a moment, a share of what the last
+# one took. Without it the first caller has an epoch for itself, and all others wait for that one to end.
+GATHER_SHARE = 0.02
+GATHER_S_MAX = 0.05
+GATHER_AFTER_S = 0.25
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -197,6 +203,7 @@ class Coordinator:
         self._undiscarded = False
         self._in_commit = False
         self._ticked: float | None = None
+        self._gather_until = 0.0
         self._failures = 0
         self._not_before = 0.0
         self._last_error: BaseException | None = None
@@ -388,6 +395,9 @@ class Coordinator:
         with self._lock:
             stop_with_checkpoint = self._stop_with_checkpoint
             paused = self._paused
+            gathers = self._gathers_s() if stop_with_checkpoint is None and not paused else 0.0
+            if gathers > 0:
+                return Idle(gathers)
             work = self._take(paused) if stop_with_checkpoint is not False else _Work()
         stopping = stop_with_checkpoint is not None
         barrier = self._next_barrier(forced=stopping or bool(work.commands or work.flushes))
@@ -418,6 +428,13 @@ class Coordinator:
             return self._run_epoch(barrier, work, paused)
         self._answer_flushes(work)
         return Idle(0.0 if work.flushes else self._interval_s)
+
+    def _gathers_s(self) -> float:
+        """Under the lock: how long requests still wait for others to come. Commands and flushes wait for nobody."""
+        waiting = self._waiting
+        if not waiting.requests or waiting.commands or waiting.flushes:
+            return 0.0
+        return self._gather_until - self._clock.monotonic()
 
     def _take(self, paused: bool) -> _Work:
         """Under the lock: take from the queues what may run now and was not cancelled. From here on the callers
@@ -548,6 +565,9 @@ class Coordinator:
     def _publish(self, progress: _Progress) -> Step:
         """The epoch is durable: move on to it, in memory and for the callers."""
         progress.committed = self._clock.monotonic()
+        took = progress.committed - progress.started
+        if took >= GATHER_AFTER_S:
+            self._gather_until = progress.committed + min(took * GATHER_SHARE, GATHER_S_MAX)
         uncommitted = self._uncommitted
         self._graph = uncommitted.graph
         self._committed = self._previous = progress.barrier.epoch

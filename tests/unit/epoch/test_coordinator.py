@@ -114,6 +114,54 @@ def test_an_epoch_takes_whatever_arrived_before_it(harbour: Harbour) -> None:
     assert harbour.store.rows("ships") == ["Albatros", "Bremen", "Cutty Sark"]
 
 
+def slow_harbour(*epochs_ms: int) -> Harbour:
+    """One whose epochs take so long, the last number for all that follow."""
+    left = list(epochs_ms)
+    harbour = Harbour(table(1, "ships", before=lambda _: harbour.clock.advance(left.pop(0) if left[1:] else left[0])))
+    return harbour
+
+
+def test_after_a_long_epoch_the_next_one_gathers_for_a_moment() -> None:
+    harbour = slow_harbour(2000)
+    harbour.arrive("Albatros")
+    assert len(harbour.settle()) == 1
+    harbour.arrive("Bremen")
+    assert harbour.coordinator.step() == Idle(pytest.approx(0.04))
+    harbour.clock.advance(10)
+    ship = harbour.arrive("Cutty Sark")
+    assert harbour.settle() == []
+    (report,) = harbour.after(30)
+    assert report.requests == 2
+    assert ship.done()
+
+
+def test_gathering_is_bounded_and_short_epochs_do_not_gather() -> None:
+    harbour = slow_harbour(60_000, 200)
+    harbour.arrive("Albatros")
+    harbour.settle()
+    harbour.arrive("Bremen")
+    assert harbour.coordinator.step() == Idle(pytest.approx(0.05))
+    assert len(harbour.after(50)) == 1
+    harbour.arrive("Cutty Sark")
+    assert len(harbour.settle()) == 1
+
+
+def test_commands_flushes_and_a_stop_end_the_gathering() -> None:
+    harbour = slow_harbour(2000)
+    harbour.arrive("Albatros")
+    harbour.settle()
+    ship, flushed = harbour.arrive("Bremen"), harbour.coordinator.flush()
+    assert [report.requests for report in harbour.settle()] == [1]
+    assert ship.done() and flushed.done()
+    ship, built = harbour.arrive("Cutty Sark"), harbour.coordinator.command(Build(view(2, "fleet", SHIPS)))
+    assert [report.requests for report in harbour.settle()] == [1]
+    assert ship.done() and built.done()
+    ship = harbour.arrive("Dar Pomorza")
+    harbour.coordinator.begin_stop()
+    assert [report.requests for report in harbour.settle()] == [1]
+    assert ship.done()
+
+
 def test_the_first_barrier_after_a_start_is_initial(harbour: Harbour) -> None:
     harbour.arrive("Albatros")
     harbour.arrive("Bremen")
