@@ -3,7 +3,8 @@
 All of them are one query over two or more inputs that falls apart by the columns that its equalities tie together. A
 condition without an equality does not fall apart by itself. The values that it reads of one side then become a relation
 of their own, which is joined with the other side by the condition: that is an inner join, and the result is tied to the
-first side by those values (`across`). What is left, a FULL join without an equality, is evaluated in full and says so.
+first side by those values (`across`). A condition that reads one side alone, or none, is met by all rows of the other
+or by no row. Then, and for a FULL join without an equality, joined rows and rows without a partner are united.
 """
 
 from __future__ import annotations
@@ -13,10 +14,21 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from seiche.plan.algebra import Field, Item, Plan, Reason, Scan, Select, input_column, make_select, plain
-from seiche.plan.grouping import distinct
+from seiche.plan.algebra import (
+    Field,
+    Item,
+    Plan,
+    Reason,
+    Scan,
+    Select,
+    input_column,
+    make_select,
+    make_union,
+    plain,
+)
+from seiche.plan.grouping import distinct, group
 from seiche.plan.keyed import Body, keyed, table
-from seiche.plan.rows import Rows, conjunction, distinct_parts, equality, over, type_of
+from seiche.plan.rows import Rows, conjunction, distinct_parts, equality, over, side_by_side, type_of
 from seiche.sql.nodes import conjuncts
 from seiche.types import BOOLEAN, Kind, SqlType, numeric
 
@@ -132,14 +144,8 @@ def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequ
             right.filter(each)
         conditions = [each for each in conditions if each not in own]
     tied = tie(conditions, left, right)
-    if not tied.pairs and side != "FULL" and left.used_by(conditions) and right.used_by(conditions):
-        kept, other = (left, right) if side == "LEFT" else (right, left)
-        met, tied = across(kept, other, conditions)
-        sides = (left, met) if side == "LEFT" else (met, right)
-        found = outer_join(side, *sides, conjunction(tied.conditions), remaining)
-        for made in tied.right:  # nobody else asks for them, and another join may make the same ones up
-            found.known.pop(made, None)
-        return found
+    if not tied.pairs:
+        return _untied(side, left, right, conditions, remaining)
     asked = [*remaining, *conditions]
     plans = [rows.plan([*keys, *rows.used_by(asked)]) for rows, keys in ((left, tied.left), (right, tied.right))]
     present = side == "FULL"
@@ -174,9 +180,61 @@ def outer_join(side: str, left: Rows, right: Rows, on: exp.Expr, remaining: Sequ
         partition=partition,
         key=key,
         shown=[("on", condition)],
-        reason=None if tied.pairs else Reason("outer_join", f"The {side} JOIN has no equality between its sides."),
     )
     return over(joined, known)
+
+
+def _untied(side: str, left: Rows, right: Rows, conditions: Sequence[exp.Expr], remaining: Sequence[exp.Expr]) -> Rows:
+    """An outer join whose condition has no equality between its sides."""
+    on = conjunction(conditions) if conditions else exp.true()
+    if side == "RIGHT":
+        return outer_join("LEFT", right, left, on, remaining)
+    wanted = [*left.used_by(remaining), *right.used_by(remaining)]
+    if side == "FULL":
+        alone = _alone(right, left, conditions, remaining)
+        return _united([outer_join("LEFT", left, right, on, remaining), *alone], wanted)
+    if not (left.used_by(conditions) and right.used_by(conditions)):
+        alone = _alone(left, right, conditions, remaining)
+        joined = side_by_side(left, right)
+        for each in conditions:
+            joined.filter(each)
+        return _united([joined, *alone], wanted)
+    met, tied = across(left, right, conditions)
+    found = outer_join(side, left, met, conjunction(tied.conditions), remaining)
+    for made in tied.right:  # nobody else asks for them, and another join may make the same ones up
+        found.known.pop(made, None)
+    return found
+
+
+def _alone(rows: Rows, other: Rows, conditions: Sequence[exp.Expr], remaining: Sequence[exp.Expr]) -> list[Rows]:
+    """The rows that have no partner in the other ones, in one part or in several."""
+    if rows.used_by(conditions) and other.used_by(conditions):
+        met, tied = across(rows, other, conditions)
+        return [probe(rows, [Probe(anti=True, inner=met, tied=tied)], remaining)]
+    met, partners = rows.copy(), other.copy()
+    decides = bool(rows.used_by(conditions))
+    for each in conditions:
+        (met if decides else partners).filter(each)
+    count = exp.Count(this=exp.Star())
+    none = side_by_side(met, group(partners, [], [count]))
+    none.filter(exp.EQ(this=count, expression=exp.Literal.number(0)))
+    if not decides:
+        return [none]
+    unmet = rows.copy()
+    holds = conjunction([each.copy() for each in conditions])
+    unmet.filter(exp.not_(exp.Coalesce(this=holds, expressions=[exp.false()]), copy=False))
+    return [none, unmet]
+
+
+def _united(parts: Sequence[Rows], wanted: Sequence[exp.Expr]) -> Rows:
+    """All rows of several parts; what one of them does not know is NULL in its rows."""
+    plans = []
+    for rows in parts:
+        for node in wanted:
+            if node not in rows.known:
+                rows.known[node] = exp.cast(exp.null(), type_of(node).spark, dialect="spark")
+        plans.append(rows.plan(wanted))
+    return over(make_union([plan for plan, _ in plans]), plans[0][1])
 
 
 def _merged(tied: Tied, remaining: Sequence[exp.Expr]) -> list[exp.Expr]:

@@ -20,7 +20,6 @@ REMEDIES = {
     "grouping_sets": "Put the grouping into a derived table, and join it.",
     "lateral": "Group by the column that ties the two, and join.",
     "limit": "Leave OFFSET and large limits to the query that reads the view.",
-    "outer_join": "Add an equality between the two sides, or write an inner join.",
     "pivot": "Write aggregates with FILTER (WHERE …), one for each column, or a UNION ALL.",
     "recursion": "Join the table with itself as often as there are levels, or leave the recursion to the query that "
     "reads the view.",

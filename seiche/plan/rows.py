@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from seiche.plan.algebra import Field, Item, Plan, input_column, is_variable, make_select
+from seiche.plan.algebra import Field, Item, Plan, input_column, is_variable, make_select, rewrite_columns
 from seiche.plan.keyed import tidy
 from seiche.plan.reasons import NotIncremental
 from seiche.types import BIGINT, SqlType
@@ -36,6 +36,10 @@ class Rows:
         for node, its_field in known.items():
             self.known[node] = input_column(index, its_field.name)
         return index
+
+    def copy(self) -> Rows:
+        """The same rows, for more conditions of their own."""
+        return Rows([*self.inputs], [*self.conjuncts], dict(self.known))
 
     def filter(self, condition: exp.Expr) -> None:
         """Adds a condition of the query."""
@@ -109,6 +113,20 @@ def over(plan: Plan, known: Mapping[exp.Expr, Field]) -> Rows:
     rows = Rows()
     rows.add_input(plan, known)
     return rows
+
+
+def side_by_side(rows: Rows, other: Rows) -> Rows:
+    """Every row of the one with every row of the other. Changes the first."""
+    index = len(rows.inputs)
+    rows.inputs += other.inputs
+    for node, value in other.known.items():
+        rows.known[node] = _shifted(value, index)
+    rows.conjuncts += [_shifted(each, index) for each in other.conjuncts]
+    return rows
+
+
+def _shifted(expr: exp.Expr, by: int) -> exp.Expr:
+    return rewrite_columns(expr, lambda column: input_column(int(column.table[1:]) + by, column.name))
 
 
 def conjunction(conditions: Sequence[exp.Expr]) -> exp.Expr:

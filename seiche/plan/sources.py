@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from seiche.model import RelationId, RelationSchema
-from seiche.plan.algebra import ChangeLog, Field, Plan, Scan, input_column, rewrite_columns
+from seiche.plan.algebra import ChangeLog, Field, Plan, Scan
 from seiche.plan.dependent import Domains, Spread, is_domain
 from seiche.plan.grouping import aggregates
 from seiche.plan.joins import Tied, outer_join
 from seiche.plan.reasons import NotIncremental
-from seiche.plan.rows import Rows, conjunction, over, type_of
+from seiche.plan.rows import Rows, conjunction, over, side_by_side, type_of
 from seiche.plan.subqueries import holds_subquery, is_correlated
 from seiche.plan.temporal_join import is_temporal, temporal_join
 from seiche.plan.unnest import unnest
@@ -82,7 +82,7 @@ class Sources:
         if isinstance(join.this, exp.Lateral):
             return self._lateral(rows, join.this, side, on, remaining)
         if not side:
-            rows = _side_by_side(rows, self._source(join.this))
+            rows = side_by_side(rows, self._source(join.this))
             for each in conjuncts(on) if on is not None else ():
                 if holds_subquery(each):
                     conditions.append(each)
@@ -148,7 +148,7 @@ class Sources:
         else:
             where = inner.args.get("where")
             own = conjuncts(where.this) if where is not None else []
-            rows = _side_by_side(rows, self.rows(inner, [], [*own, *outputs.values()]))
+            rows = side_by_side(rows, self.rows(inner, [], [*own, *outputs.values()]))
             for each in own:
                 rows.filter(each)
             for node, value in outputs.items():
@@ -172,7 +172,7 @@ class Sources:
         if side:
             joined = outer_join(side, rows, other, conjunction(conditions), remaining)
         else:
-            joined = _side_by_side(rows, other)
+            joined = side_by_side(rows, other)
             for each in conditions:
                 joined.filter(each)
         for made in tied.right:
@@ -192,20 +192,6 @@ def _merges(inner: exp.Select, side: str, always: bool) -> bool:
     if any(aggregates(each) for each in inner.expressions):
         return always or not side
     return not side and not holds_subquery(inner) and not windows_in(inner.expressions)
-
-
-def _side_by_side(rows: Rows, other: Rows) -> Rows:
-    """Every row of the one with every row of the other. Changes the first."""
-    index = len(rows.inputs)
-    rows.inputs += other.inputs
-    for node, value in other.known.items():
-        rows.known[node] = _shifted(value, index)
-    rows.conjuncts += [_shifted(each, index) for each in other.conjuncts]
-    return rows
-
-
-def _shifted(expr: exp.Expr, by: int) -> exp.Expr:
-    return rewrite_columns(expr, lambda column: input_column(int(column.table[1:]) + by, column.name))
 
 
 def _column(field: Field, alias: str) -> exp.Expr:

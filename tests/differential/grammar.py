@@ -511,9 +511,12 @@ class _Query:
         pairs = [(x.name, y.name) for x in first.columns for y in second.columns if x.family == y.family in _JOINED]
         x, y = rng.choice(pairs) if pairs else ("1", "1")
         extra = f" AND {_Expressions(rng, second).condition()}" if rng.random() < 0.4 else ""
-        kind = rng.choice(["LEFT", "RIGHT", "FULL"]) if not extra else rng.choice(["LEFT", "RIGHT"])
-        word = rng.choice(_COMPARED) if rng.random() < 0.25 and left.rows * right.rows < ROWS_MAX else "="
-        sql = f"{left.name} AS {a} {kind} JOIN {right.name} AS {b} ON {x} {word} {y}{extra}"
+        kind = rng.choice(["LEFT", "RIGHT", "FULL"])
+        untied = rng.random() < 0.3 and left.rows * right.rows < ROWS_MAX
+        on = f"{x} {rng.choice(_COMPARED) if untied else '='} {y}{extra}"
+        if untied and rng.random() < 0.3:  # read of one side alone, or of none
+            on = rng.choice(["true", *(_Expressions(rng, side).condition() for side in (first, second))])
+        sql = f"{left.name} AS {a} {kind} JOIN {right.name} AS {b} ON {on}"
         source = _From(sql, _Scope((*first.columns, *second.columns)), left.rows * right.rows // 4)
         return self._aggregate(source) if rng.random() < 0.3 else self._select(source)
 

@@ -173,7 +173,6 @@ STATEMENTS = {
         f"{STRICT} SELECT s.id, n FROM ships s LEFT JOIN LATERAL generate_series(1, s.tons) n ON n > s.id",
         f"{STRICT} SELECT name FROM ships OFFSET 3",
         f"{STRICT} SELECT name FROM ships ORDER BY tons LIMIT 20000",
-        f"{STRICT} SELECT s.name, a.at FROM ships s FULL JOIN arrivals a ON a.ship < s.id",
         f"{STRICT} WITH RECURSIVE t(n) AS (SELECT id FROM ships UNION SELECT n + 1 FROM t WHERE n < 9) SELECT n FROM t",
         f"{STRICT} SELECT name FROM ships WHERE (SELECT count(*) FROM berths) IN (SELECT ship FROM arrivals)",
         f"{STRICT} SELECT name FROM ships WHERE NOT now() < '2026-01-01'",

@@ -33,6 +33,8 @@ VIEWS = {
     "crowded": """SELECT c1 AS mean FROM (SELECT flag AS c0, avg(tons) AS c1, count(*) AS c2 FROM ships GROUP BY flag) x
         WHERE c2 > 2.5""",
     "all_ships": "SELECT s.name, a.at FROM ships s LEFT JOIN arrivals a ON a.ship = s.id",
+    "either_way": "SELECT s.name, a.at FROM ships s FULL JOIN arrivals a ON a.ship < s.id",
+    "with_tides": "SELECT s.name, t.height FROM ships s LEFT JOIN tides t ON t.high AND s.tons > 500",
     "largest_of_flag": """SELECT flag, name FROM (SELECT flag, name, row_number() OVER (PARTITION BY flag ORDER BY tons
         DESC) AS place FROM ships) x WHERE place <= 3""",
     "highest_tides": """SELECT high, at, height FROM (SELECT *, row_number() OVER (PARTITION BY high ORDER BY height
