@@ -166,21 +166,27 @@ def create(db: seiche.Engine, query: str) -> None:
 
 def usual_epoch(db: seiche.Engine, refreshes: Refreshes, reports: list[EpochReport], times: int) -> Epoch:
     """The median of the epochs of some refreshes."""
-    epochs = [_applied(db, refreshes.next(), reports) for _ in range(times + 2)]
-    counted = sorted(epochs[2:], key=lambda each: each.total)  # the first two let Spark compile
-    return counted[len(counted) // 2]
+    counted = sorted(refreshed(db, refreshes, reports, times), key=lambda each: each.total_s)
+    usual = counted[len(counted) // 2]
+    view = sum(job.seconds for job in usual.jobs if job.name == "measured")
+    return Epoch(usual.total_s, view, usual.commit_s)
 
 
-def is_right(db: seiche.Engine, query: str) -> bool:
-    return _rows(db, "SELECT * FROM measured") == _rows(db, query)
+def refreshed(db: seiche.Engine, refreshes: Refreshes, reports: list[EpochReport], times: int) -> list[EpochReport]:
+    """The epochs of some refreshes, after two that let Spark compile."""
+    return [_applied(db, refreshes.next(), reports) for _ in range(times + 2)][2:]
+
+
+def is_right(db: seiche.Engine, query: str, view: str = "measured") -> bool:
+    return _rows(db, f"SELECT * FROM {view}") == _rows(db, query)
 
 
 def _rows(db: seiche.Engine, query: str) -> list[str]:
     return sorted(str(tuple(row)) for row in db.sql(query))
 
 
-def _applied(db: seiche.Engine, refresh: Refresh, reports: list[EpochReport]) -> Epoch:
-    """Runs a refresh as one transaction; what its epoch took."""
+def _applied(db: seiche.Engine, refresh: Refresh, reports: list[EpochReport]) -> EpochReport:
+    """Runs a refresh as one transaction; its epoch."""
     session = db.session()
     session.execute("BEGIN")
     session.insert("orders", refresh.orders)
@@ -192,9 +198,7 @@ def _applied(db: seiche.Engine, refresh: Refresh, reports: list[EpochReport]) ->
     session.execute("COMMIT")
     changed = [report for report in reports if report.requests]
     assert len(changed) == 1, "a transaction is one epoch"
-    (report,) = changed
-    view = sum(job.seconds for job in report.jobs if job.name == "measured")
-    return Epoch(report.total_s, view, report.commit_s)
+    return changed[0]
 
 
 def _recompute_seconds(db: seiche.Engine, query: str, plain: Path) -> float:

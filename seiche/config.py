@@ -174,6 +174,9 @@ class Config:
         minimum=0,
         maximum=19,
     )
+    parallel_jobs: int = _setting(
+        4, "most tables and views that an epoch brings up to date side by side", unit="jobs", minimum=1, maximum=64
+    )
     shuffle_partitions: int = _setting(
         0, "partitions of an exchange; 0: the number of cores", unit="partitions", minimum=0, maximum=100_000
     )

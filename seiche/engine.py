@@ -206,6 +206,7 @@ class Engine:
             clock=self._clock,
             barrier_interval_ms=config.barrier_interval_ms,
             checkpoint_frequency=config.checkpoint_frequency,
+            parallelism=config.parallel_jobs,
         )
         self.database = Database(
             config,
