@@ -16,6 +16,11 @@ ROW_GROUP_BYTES = 2 * 1024 * 1024
 # How Parquet calls values that are written one after the other.
 PLAIN = "PLAIN"
 
+# A dictionary that takes more than one part in so many of its column's bytes saves hardly any, and takes as long to
+# make as one that does. In a row group of fewer rows every dictionary looks large.
+_SHARE_OF_DICTIONARY = 4
+_ROWS_THAT_TELL = 10_000
+
 # The folder is new and nobody looks into it before it is registered: no second rename, no marker file.
 _WRITE_OPTIONS = {
     "compression": "zstd",
@@ -41,12 +46,25 @@ def write_parquet(frame: DataFrame, location: str, **options: Any) -> None:
 
 
 def hardly_repeating(metadata: pq.FileMetaData) -> frozenset[str]:
-    """The columns for which Parquet's writer has given up a dictionary, or was told not to begin one.
+    """The columns for which Parquet's writer has given up a dictionary, or was told not to begin one, and those whose
+    dictionary does not pay.
 
     It begins one in every row group, and gives it up when a page is full. A small row group has one page, so that all
     values are put into a dictionary for nothing.
     """
-    return frozenset(each.path_in_schema for each in _first_columns(metadata) if PLAIN in each.encodings)
+    tells = metadata.row_group(0).num_rows >= _ROWS_THAT_TELL
+    return frozenset(
+        each.path_in_schema
+        for each in _first_columns(metadata)
+        if PLAIN in each.encodings or (tells and _is_mostly_dictionary(each))
+    )
+
+
+def _is_mostly_dictionary(column: pq.ColumnChunkMetaData) -> bool:
+    if not column.has_dictionary_page:
+        return False
+    size = column.data_page_offset - column.dictionary_page_offset
+    return bool(size * _SHARE_OF_DICTIONARY > column.total_compressed_size)
 
 
 def has_dictionaries(metadata: pq.FileMetaData) -> bool:
