@@ -79,10 +79,9 @@ def _epochs(folder: Path, scale: float, parts: int, names: Sequence[str], times:
             "few random": Scattered(db, rows.sizes.orders // FEW + 1),
         }
         views = list(names or QUERIES)
-        for (left,) in db.sql("SELECT name FROM rw_catalog.rw_materialized_views"):  # of a run that was stopped
-            db.execute(f"DROP MATERIALIZED VIEW {left}")
-        for name in views:
-            db.execute(f"CREATE MATERIALIZED VIEW {name} AS {QUERIES[name]}")
+        for name in views:  # a run before may have made some of them
+            db.execute(f"CREATE MATERIALIZED VIEW IF NOT EXISTS {name} AS {QUERIES[name]}")
+        db.execute("WAIT")
         db.database.maintenance.settle()
         for kind, refreshes in kinds.items():
             epochs = refreshed(db, refreshes, reports, times)
@@ -91,7 +90,6 @@ def _epochs(folder: Path, scale: float, parts: int, names: Sequence[str], times:
         for name in views:
             if not is_right(db, QUERIES[name], name):
                 raise AssertionError(f"{name}: the view differs from its query")
-            db.execute(f"DROP MATERIALIZED VIEW {name}")
     return found
 
 

@@ -133,7 +133,11 @@ def even(rows: int) -> tuple[int, ...]:
 
 
 class StepSizer:
-    """How many rows a step should have for it to take a few seconds."""
+    """How many rows a step should have for it to take a few seconds.
+
+    A step that merges its rows into what is stored reads all of that, whatever its rows. Such steps may take half as
+    long as all before them took together: then there are few of them, and a kill costs a third of the work at most.
+    """
 
     FIRST_ROWS = 1_000_000  # for each core
     AT_ONCE_ROWS = 6_000_000  # for each core; most plans take a few seconds for so many
@@ -142,32 +146,38 @@ class StepSizer:
     GROWTH_MAX = 4.0
     WORTH = 0.5  # of the best speed is what a step has to reach for its size to be worth it
     LAST_MAX = 1.5
+    MERGING_SHARE = 0.5  # of the time of all merging steps is what the next one may take
 
     def __init__(self, rows: int | None = None, seconds: float | None = None, *, cores: int = 1) -> None:
         self.rows = self.FIRST_ROWS * cores if rows is None else rows
         self.at_once_rows = self.AT_ONCE_ROWS * cores
         self._seconds = self.TARGET_SECONDS if seconds is None else seconds
         self._best = (0.0, 0)  # rows a second of the step that had most, and its rows
+        self._merging_seconds = 0.0
 
     def budget(self, left: int) -> int:
         """Rows of the next step: rather one that is a little longer than another short one."""
         return max(left, 1) if left <= self.rows * self.LAST_MAX else self.rows
 
-    def took(self, rows: int, seconds: float) -> None:
+    def took(self, rows: int, seconds: float, *, merges: bool = False) -> None:
         """Learns from a step. One that was cut short by a limit tells nothing about longer ones.
 
         Where smaller steps take nearly as long as larger ones, what they take has another cause than their rows; they
         grow again, rather than becoming ever more.
         """
+        target = self._seconds
+        if merges:
+            self._merging_seconds += seconds
+            target = max(target, self._merging_seconds * self.MERGING_SHARE)
         if rows < self.rows // 2:
             return
         seconds = max(seconds, 0.001)
         self._best = max(self._best, (rows / seconds, rows))
         rate, most = self._best
-        if seconds > self._seconds and rows < most and rows / seconds < rate * self.WORTH:
+        if seconds > target and rows < most and rows / seconds < rate * self.WORTH:
             self.rows = most
             return
-        factor = min(max(self._seconds / seconds, 1 / self.GROWTH_MAX), self.GROWTH_MAX)
+        factor = min(max(target / seconds, 1 / self.GROWTH_MAX), self.GROWTH_MAX)
         self.rows = max(int(self.rows * factor), self.LEAST_ROWS)
 
 

@@ -369,7 +369,7 @@ class SnapshotBackfill:
             self._inputs[relation] = new
             self._under_way.end()
         self._took(read, self._around.clock.monotonic() - started)
-        self._sizer.took(read, self._step_seconds)
+        self._sizer.took(read, self._step_seconds, merges=stage.method is Method.MAINTAIN)
 
     def _took(self, rows: int, seconds: float) -> None:
         self.steps += 1

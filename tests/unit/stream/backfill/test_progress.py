@@ -95,6 +95,17 @@ def test_steps_do_not_shrink_for_what_their_rows_do_not_cost() -> None:
     assert slow.rows == pytest.approx(1_000 * StepSizer.TARGET_SECONDS, rel=0.1)
 
 
+def test_steps_that_merge_into_what_is_stored_become_few() -> None:
+    sizer, left, stored, steps, seconds = StepSizer(1_000_000), 100_000_000, 0, 0, 0.0
+    while left > 0:
+        rows = min(sizer.budget(left), left)
+        step = (rows + stored) / 500_000  # what is stored is read again in each
+        sizer.took(rows, step, merges=True)
+        left, stored, steps, seconds = left - rows, stored + rows // 4, steps + 1, seconds + step
+    assert steps < 20
+    assert seconds < 3 * 100_000_000 / 500_000, "not many times as long as all rows at once"
+
+
 def test_the_last_step_takes_what_little_another_one_would_have() -> None:
     sizer = StepSizer(1000)
     assert sizer.budget(10_000) == 1000
