@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -70,8 +70,8 @@ class _Events:
                     made = rows.table(table, number * self.per_file, (number + 1) * self.per_file)
                     made.coalesce(1).write.parquet(str(path))
 
-    def feed(self, db: seiche.Engine, batches: int, files: int) -> list[float]:
-        """Inserts batches of so many files; when each was stored as a whole, all its kinds of events."""
+    def feed(self, db: seiche.Engine, batches: range, files: int) -> list[float]:
+        """Inserts batches of so many files, and waits until all are stored; when those of each batch's bids were."""
 
         def insert(table: str, batch: int) -> float:
             paths = [str(self._folder / table / str(number)) for number in range(batch * files, (batch + 1) * files)]
@@ -81,9 +81,9 @@ class _Events:
 
         with ExitStack() as stack:
             writers = {table: stack.enter_context(ThreadPoolExecutor(WRITERS)) for table in SCHEMA}
-            waiting = [[pool.submit(insert, table, n) for table, pool in writers.items()] for n in range(batches)]
-            stored = [max(each.result() for each in batch) for batch in waiting]
-        return list(accumulate(stored, max))
+            stored = {table: [pool.submit(insert, table, n) for n in batches] for table, pool in writers.items()}
+            ended = {table: [each.result() for each in futures] for table, futures in stored.items()}
+        return sorted(ended["bid"])
 
 
 def _one(name: str, query: str, times: int, events: _Events) -> Finding:
@@ -98,14 +98,16 @@ def _one(name: str, query: str, times: int, events: _Events) -> Finding:
             db.execute(f"CREATE TABLE side_input ({SIDE_INPUT})")
             db.insert("side_input", Generator(db.spark, Stream()).side_input(1000))
             db.execute(f"CREATE MATERIALIZED VIEW measured AS {query}")
+            events.feed(db, range(WARM), files)
             started = time.perf_counter()
-            stored = [started, *events.feed(db, WARM + times, files)]
+            stored = [started, *events.feed(db, range(WARM, WARM + times), files)]
+            ended = time.perf_counter()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     taken = [after - before for before, after in pairwise(stored)]
     count = files * events.per_file
-    epoch = statistics.median(taken[WARM:])
-    rate = count * times / sum(taken[WARM:]) / cores / 1000
+    epoch = statistics.median(taken)
+    rate = count * times / (ended - started) / cores / 1000
     low, high = _EPOCH_SECONDS
     length = "" if low <= epoch <= high else " (not of 1 to 5 s: choose another --scale)"
     parts = {
