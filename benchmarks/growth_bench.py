@@ -86,16 +86,17 @@ def _epochs(folder: Path, scale: float, parts: int, names: Sequence[str], times:
         for kind, refreshes in kinds.items():
             epochs = refreshed(db, refreshes, reports, times)
             for name in views:
-                found[name, kind] = statistics.median(_alone(each, name, views) for each in epochs)
+                found[name, kind] = statistics.median(_alone(each, name) for each in epochs)
         for name in views:
             if not is_right(db, QUERIES[name], name):
                 raise AssertionError(f"{name}: the view differs from its query")
     return found
 
 
-def _alone(epoch: EpochReport, view: str, views: Sequence[str]) -> float:
-    """The seconds that an epoch would have taken with one view, as far as the others' own time tells."""
-    return epoch.total_s - sum(job.seconds for job in epoch.jobs if job.name in views and job.name != view)
+def _alone(epoch: EpochReport, view: str) -> float:
+    """The seconds that an epoch would have taken with one view, as far as the others' own time tells, also of those
+    that a run before has left."""
+    return epoch.total_s - sum(job.seconds for job in epoch.jobs if job.name in QUERIES and job.name != view)
 
 
 __all__ = ["growth"]

@@ -108,7 +108,7 @@ def across(rows: Rows, inner: Rows, conditions: Sequence[exp.Expr]) -> tuple[Row
     """
     outer = rows.used_by(conditions)
     values, tied = domain(rows, outer)
-    met = Rows([*inner.inputs], [*inner.conjuncts], dict(inner.known))
+    met = inner.copy()
     index = len(met.inputs)
     met.inputs.append(values)
     fields = [each for each in values.fields if not each.hidden]
