@@ -218,6 +218,13 @@ class Config:
         minimum=0,
         maximum=2 * 1024 * 1024 * 1024,
     )
+    lookup_memory_bytes: int = _setting(
+        1024 * 1024 * 1024,
+        "most bytes of larger relations that the driver remembers, once it has read them to look rows up",
+        unit="bytes",
+        minimum=0,
+        maximum=1024 * 1024 * 1024 * 1024,
+    )
     technique_margin: float = _setting(
         0.8,
         "a part of a view leaves its usual technique for an epoch when another promises less than this share of its "

@@ -47,6 +47,7 @@ from seiche.session.table_of_query import drop_unfinished
 from seiche.sql.failures import spark_gone
 from seiche.storage.base import IcebergBases
 from seiche.storage.bounds import KeyBounds
+from seiche.storage.column_memory import ColumnMemory
 from seiche.storage.far_groups import FarGroups
 from seiche.storage.files import DataFolder
 from seiche.storage.relation import RelationReader
@@ -192,7 +193,8 @@ class Engine:
         cache = SegmentCache(SEGMENT_CACHE_BYTES)
         writer = SegmentWriter(folder, cache)
         bounds = KeyBounds(folder, writer)
-        groups = RowGroups(folder, cache, config.nearby_bytes_max, FarGroups(session.sparkContext, folder))
+        memory = ColumnMemory(config.lookup_memory_bytes)
+        groups = RowGroups(folder, memory, config.nearby_bytes_max, FarGroups(session.sparkContext, folder))
         reader = RelationReader(session, folder, writer, bounds, groups, config.nearby_rows_max)
         limits = Limits.of(config)
         cores = max(session.sparkContext.defaultParallelism, 1)

@@ -34,13 +34,13 @@ _Marks = npt.NDArray[np.bool_]
 def is_among(values: pa.ChunkedArray, wanted: pa.Array) -> pa.ChunkedArray | pa.Array:
     """For each value whether it is wanted."""
     plain = values.type == wanted.type and not values.null_count and not wanted.null_count
-    if not plain or values.type not in _WHOLE or len(values) < VALUES_MIN or not len(wanted):
+    if not plain or not is_whole(values.type) or len(values) < VALUES_MIN or not len(wanted):
         return pc.is_in(values, value_set=wanted)
-    listed = np.unique(_numbers(wanted))
+    listed = np.unique(numbers_of(wanted))
     table = None
     found = []
     for chunk in values.chunks:
-        numbers = _numbers(chunk)
+        numbers = numbers_of(chunk)
         if bool((numbers[1:] >= numbers[:-1]).all()):
             found.append(_halved(numbers, listed))
             continue
@@ -54,14 +54,18 @@ def is_among(values: pa.ChunkedArray, wanted: pa.Array) -> pa.ChunkedArray | pa.
 def _halved(ordered: _Numbers, wanted: _Numbers) -> _Marks:
     """Where wanted values stand in a column that is in order."""
     marks = np.zeros(len(ordered), np.bool_)
+    marks[positions(ordered, wanted)] = True
+    return marks
+
+
+def positions(ordered: _Numbers, wanted: _Numbers) -> npt.NDArray[np.intp]:
+    """Where in a column that is in order wanted numbers stand, which are in order too and each there once."""
     first, last = np.searchsorted(ordered, wanted, "left"), np.searchsorted(ordered, wanted, "right")
     count = last - first
     if count.max(initial=0) <= 1:
-        marks[first[count > 0]] = True
-        return marks
+        return first[count > 0]
     starts = np.repeat(first - (np.cumsum(count) - count), count)
-    marks[starts + np.arange(int(count.sum()))] = True
-    return marks
+    return starts + np.arange(int(count.sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,15 @@ class _Table:
         return self.places.take(numbers.astype(np.int64, copy=False) - self.before, mode="clip")
 
 
-def _numbers(values: pa.Array) -> _Numbers:
+def is_whole(type_: pa.DataType) -> bool:
+    """Whether `numbers_of` has values of a type."""
+    return type_ in _WHOLE
+
+
+def numbers_of(values: pa.Array) -> _Numbers:
+    """Whole numbers, and dates as such."""
     plain = values.cast(pa.int32()) if pa.types.is_date(values.type) else values
     return plain.to_numpy(zero_copy_only=False)
 
 
-__all__ = ["is_among"]
+__all__ = ["is_among", "is_whole", "numbers_of", "positions"]

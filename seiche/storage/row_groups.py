@@ -5,7 +5,8 @@ and the oldest ones, are then in a row group or two of each file, and to read th
 Spark. Which they are the files' own statistics say. What was read is remembered: the next lookup is often next to it.
 
 Values that are spread over a large base are in more row groups than the driver should read. Executors look through
-these (`far_groups`).
+these (`far_groups`). Where the base is one that hardly changes, the driver reads some of them with each lookup all the
+same, until it remembers all: parts and customers are looked up by keys from all over whatever orders change.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,21 @@ import pyarrow.parquet as pq
 
 from seiche.model import NEIGHBOURS, VNODE, Column, DataFile, RelationSchema, Spread
 from seiche.storage.changes import vnode_column
+from seiche.storage.column_memory import ColumnMemory, Place
 from seiche.storage.evolution import constant
 from seiche.storage.far_groups import FarGroups
 from seiche.storage.files import DataFolder
-from seiche.storage.segments import SegmentCache
+from seiche.storage.membership import is_whole
 from seiche.storage.versions import RelationVersion
 from seiche.storage.vnodes import first_neighbour, vnodes
 from seiche.types import Kind
 
 # Footers that are remembered.
 FOOTERS_MAX = 1_000
+
+# A base with at most one row in so many in its log hardly changes: it will not be folded soon, into files that nobody
+# remembers anything of.
+ROWS_PER_CHANGE = 1_000
 
 # Types whose values Parquet's statistics order as Python does.
 _ORDERED = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR)
@@ -53,15 +59,35 @@ class _Footer:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Row groups of a file that may hold wanted values, each with the bytes that would be read of it."""
+    """Row groups of a file that may hold wanted values, each with the bytes of the columns that are read of it, and
+    those of its values of the column that leads."""
 
     file: DataFile
     footer: _Footer
     groups: Mapping[int, int]
+    leading: npt.NDArray[Any] | None
 
-    @property
-    def size(self) -> int:
-        return sum(self.groups.values())
+    def parted(self, near: Iterable[int]) -> tuple[_Chosen, _Chosen]:
+        """The same for some of the row groups, and for the others."""
+        mine = {group: self.groups[group] for group in near}
+        others = {group: size for group, size in self.groups.items() if group not in mine}
+        return replace(self, groups=mine), replace(self, groups=others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Columns that are asked for, each with its name among the places of the memory; and the one of them by which rows
+    are found, where one can be."""
+
+    columns: Mapping[str, Column]
+    lead: str | None
+
+    @staticmethod
+    def of(columns: Sequence[Column], lead: str | None) -> _Asked:
+        return _Asked({_kept_as(column): column for column in columns}, lead)
+
+    def places(self, file: DataFile, group: int) -> list[Place]:
+        return [(file.path, group, kept) for kept in self.columns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +108,10 @@ class RowGroups:
     files are left alone, and executors do not look through row groups either."""
 
     def __init__(
-        self, folder: DataFolder, cache: SegmentCache, bytes_max: int, far_groups: FarGroups | None = None
+        self, folder: DataFolder, memory: ColumnMemory, bytes_max: int, far_groups: FarGroups | None = None
     ) -> None:
         self._folder = folder
-        self._cache = cache
+        self._memory = memory
         self._bytes_max = bytes_max
         self._far_groups = far_groups
         self._lock = threading.Lock()
@@ -100,19 +126,48 @@ class RowGroups:
         asked = {name: values for name, values in wanted.items() if schema.column(name).type.kind in _ORDERED}
         if not self._bytes_max or not asked or any(values.null_count for values in wanted.values()):
             return None
-        ordered = {name: np.sort(_comparable(values)) for name, values in asked.items()}
+        ordered = {name: np.unique(_comparable(values)) for name, values in asked.items()}
         key = _placed(schema, wanted)
         columns = [vnode_column() if name == VNODE else schema.column(name) for name in names]
+        lead = _lead(schema, asked)
+        looked_at = _Asked.of(columns, lead if lead in names else None)
         chosen: list[_Chosen] = []
         for file in version.base.files:
             footer = self._footer(file)
             here = ordered if key is None else {**ordered, key.name: key.inside(file)}
             groups = _chosen(footer, schema, here)
-            chosen.append(_Chosen(file, footer, {group: _size(footer, group, columns) for group in groups}))
-        if sum(each.size for each in chosen) > self._bytes_max:
-            return self._far(chosen, columns, {schema.column(name): values for name, values in asked.items()})
-        found = [self._read(each.file, each.footer, group, columns) for each in chosen for group in each.groups]
+            sizes = {group: _size(footer, group, columns) for group in groups}
+            chosen.append(_Chosen(file, footer, sizes, here[lead] if lead is not None else None))
+        near, far = self._parted(chosen, looked_at, rests=_rests(version))
+        found = [self._read(each, group, looked_at) for each in near for group in each.groups]
+        if far:
+            others = self._far(far, columns, {schema.column(name): values for name, values in asked.items()})
+            if others is None:
+                return None
+            found.append(others)
         return pa.concat_tables(found) if found else _shape(columns).empty_table()
+
+    def _parted(
+        self, chosen: Sequence[_Chosen], asked: _Asked, *, rests: bool
+    ) -> tuple[Sequence[_Chosen], Sequence[_Chosen]]:
+        """The row groups for the driver to read, and those for executors."""
+        if sum(size for each in chosen for size in each.groups.values()) <= self._bytes_max:
+            return chosen, ()
+        if not rests:
+            return (), chosen
+        near, far = [], []
+        left = 0 if self._memory.is_full else self._bytes_max
+        for each in chosen:
+            mine = []
+            for group, size in each.groups.items():
+                lacks = self._memory.lacking(asked.places(each.file, group))
+                if not lacks or size <= left:
+                    mine.append(group)
+                    left -= size if lacks else 0
+            here, there = each.parted(mine)
+            near.append(here)
+            far += [there] if there.groups else []
+        return near, far
 
     def _far(
         self, chosen: Sequence[_Chosen], columns: Sequence[Column], wanted: Mapping[Column, pa.Array]
@@ -158,19 +213,38 @@ class RowGroups:
                 self._footers.popitem(last=False)
         return made
 
-    def _read(self, file: DataFile, footer: _Footer, group: int, columns: Sequence[Column]) -> pa.Table:
-        """Some columns of a row group, each remembered."""
-        known = {column.name: self._cache.get(_place(file, group, column)) for column in columns}
-        missing = [column for column in columns if known[column.name] is None]
+    def _read(self, chosen: _Chosen, group: int, asked: _Asked) -> pa.Table:
+        """Some columns of a row group, each remembered; of the rows that have a wanted value of the column that leads,
+        where one does."""
+        file, footer = chosen.file, chosen.footer
+        known = {place: self._memory.column(place) for place in asked.places(file, group)}
+        columns = dict(zip(known, asked.columns.values(), strict=True))
+        missing = {place: column for place, column in columns.items() if known[place] is None}
         if missing:
-            held = [column.file_name for column in missing if column.file_name in footer.bytes[group]]
+            held = [column.file_name for column in missing.values() if column.file_name in footer.bytes[group]]
             read = self._folder.read_group(file.path, footer.metadata, group, held)
-            for column in missing:
+            for place, column in missing.items():
                 name = column.file_name
                 values = read[name] if name in held else constant(column, footer.metadata.row_group(group).num_rows)
-                known[column.name] = pa.table([values.cast(column.type.arrow)], names=[name])
-                self._cache.put(_place(file, group, column), known[column.name])
-        return pa.table([table.column(0) for table in known.values() if table is not None], names=list(known))
+                known[place] = _whole(values.cast(column.type.arrow))
+                self._memory.put(place, known[place])
+        rows = pa.table(list(known.values()), names=[column.name for column in columns.values()])
+        if chosen.leading is None or asked.lead is None:
+            return rows
+        place = next(place for place, column in columns.items() if column.name == asked.lead)
+        order = self._memory.order(place, known[place])
+        return rows if order is None else rows.take(pa.array(order.rows(chosen.leading)))
+
+
+def _rests(version: RelationVersion) -> bool:
+    """Whether a base hardly changes."""
+    return version.log_rows * ROWS_PER_CHANGE <= version.base_rows
+
+
+def _lead(schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> str | None:
+    """The wanted column that has the fewest rows for each of its values, as far as the key tells."""
+    known = [name for name in (*schema.key, *wanted) if name in wanted and is_whole(schema.column(name).type.arrow)]
+    return next(iter(known), None)
 
 
 def _placed(schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> _Placed | None:
@@ -191,7 +265,8 @@ def _placed_by(schema: RelationSchema, name: str, others: Mapping[str, pa.Scalar
     """As `_placed` for values of one column, where these are the `others` of the key that are known."""
     if schema.column(name).type.kind not in _ORDERED:
         return None
-    ordered = values.take(pc.sort_indices(values))
+    ordered = pc.unique(values)
+    ordered = ordered.take(pc.sort_indices(ordered))
     key = [each for each in schema.key if each == name or each in others]
     columns = [ordered if each == name else pa.repeat(others[each], len(ordered)) for each in key]
     numbers = vnodes(columns, [schema.column(each).type for each in key], schema.spread)
@@ -217,9 +292,14 @@ def _has(footer: _Footer, columns: Iterable[Column]) -> bool:
     return not footer.bytes or all(column.file_name in footer.bytes[0] for column in columns)
 
 
-def _place(file: DataFile, group: int, column: Column) -> str:
+def _kept_as(column: Column) -> str:
+    """What a column is remembered as: files may lack it, and nested values may get more fields."""
     fields = column.type.spark if column.type.is_nested else ""
-    return f"{file.path}#{group}#{column.file_name}#{column.missing}#{fields}"
+    return f"{column.file_name}#{column.missing}#{fields}"
+
+
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _chosen(footer: _Footer, schema: RelationSchema, ordered: Mapping[str, npt.NDArray[Any]]) -> _Groups:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from seiche.model import VNODE, Base, DataFile, Epoch, Segment
 from seiche.storage.bounds import KeyBounds
+from seiche.storage.column_memory import ColumnMemory
 from seiche.storage.files import DataFolder
 from seiche.storage.lookups import Lookups
 from seiche.storage.relation import RelationReader
@@ -27,7 +28,7 @@ class Harbour:
         self.folder = DataFolder(str(folder))
         cache = SegmentCache(1 << 20)
         self.writer = SegmentWriter(self.folder, cache)
-        bounds, groups = KeyBounds(self.folder, self.writer), RowGroups(self.folder, cache, 0)
+        bounds, groups = KeyBounds(self.folder, self.writer), RowGroups(self.folder, ColumnMemory(0), 0)
         self.lookups = Lookups(RelationReader(NO_SPARK, self.folder, self.writer, bounds, groups, 200_000))
         self.base = self.based(5, (1, "Ada", 1), (2, "Bea", 1), (3, "Cyd", 1))
 

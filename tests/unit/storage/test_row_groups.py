@@ -6,6 +6,8 @@ import logging
 import pickle
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -21,12 +23,12 @@ from hypothesis import strategies as st
 from pyspark import SparkContext, cloudpickle
 
 from seiche.clock import SimulatedClock
-from seiche.model import VNODE, VNODES, Base, Column, DataFile, Epoch, RelationId, RelationSchema, Spread
+from seiche.model import VNODE, VNODES, Base, Column, DataFile, Epoch, RelationId, RelationSchema, Segment, Spread
+from seiche.storage.column_memory import ColumnMemory
 from seiche.storage.far_groups import REST_SECONDS, FarGroups
 from seiche.storage.files import DataFolder
 from seiche.storage.group_task import wanted_rows
 from seiche.storage.row_groups import RowGroups
-from seiche.storage.segments import SegmentCache
 from seiche.storage.versions import RelationVersion
 from seiche.storage.vnodes import vnodes_of
 from seiche.types import BIGINT, DATE, INTEGER, VARCHAR
@@ -62,6 +64,19 @@ class Executors:
         return self.answers
 
 
+class Folder(DataFolder):
+    """Counts the rows that are read of each column."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.read: Counter[str] = Counter()
+
+    def read_group(self, path: str, metadata: pq.FileMetaData, group: int, names: Sequence[str]) -> pa.Table:
+        found = super().read_group(path, metadata, group, names)
+        self.read.update(dict.fromkeys(found.column_names, found.num_rows))
+        return found
+
+
 class Log:
     """Calls of ships in the order of their numbers, in files: by turns, or with `sliced` by vnode."""
 
@@ -75,11 +90,12 @@ class Log:
         bytes_max: int = 1 << 20,
         sliced: bool = False,
         executors: Executors | None = None,
+        memory: int = 1 << 20,
     ) -> None:
-        self.data = DataFolder(str(folder))
+        self.data = Folder(str(folder))
         self.clock = SimulatedClock()
         far = FarGroups(cast(SparkContext, executors), self.data, self.clock) if executors is not None else None
-        self.reader = RowGroups(self.data, SegmentCache(1 << 20), bytes_max, far)
+        self.reader = RowGroups(self.data, ColumnMemory(memory, self.clock), bytes_max, far)
         self.rows = pa.table(
             {
                 "number": pa.array(sorted(numbers), pa.int64()),
@@ -118,16 +134,16 @@ def test_only_row_groups_that_may_hold_a_value_are_read(tmp_path: Path) -> None:
     log = Log(tmp_path, list(range(100)))
     found = log.around(["number", "ship"], number=[3, 4])
     assert found is not None
-    assert found.num_rows == 10, "one row group of five rows of each file"
-    assert of(found, number=[3, 4]) == [{"number": 3, "ship": "Æ3"}, {"number": 4, "ship": "Æ4"}]
+    assert log.data.read == {"number": 10, "ship": 10}, "one row group of five rows of each file"
+    assert of(found) == [{"number": 3, "ship": "Æ3"}, {"number": 4, "ship": "Æ4"}]
 
 
 def test_a_key_is_looked_for_in_the_file_of_its_vnode_only(tmp_path: Path) -> None:
     log = Log(tmp_path, list(range(100)), files=4, sliced=True)
     found = log.around(["number"], number=[50])
     assert found is not None
-    assert found.num_rows <= 5, "one row group of one file"
-    assert of(found, number=[50]) == [{"number": 50}]
+    assert log.data.read["number"] <= 5, "one row group of one file"
+    assert of(found) == [{"number": 50}]
 
 
 def keyed_by_berth(folder: Path, spread: Spread) -> Log:
@@ -153,13 +169,14 @@ def test_a_key_of_two_columns_is_looked_for_where_it_can_be(tmp_path: Path, spre
         found = log.around(["number", "berth"], **asked)  # type: ignore[arg-type]
         assert found is not None
         assert of(found, **asked) == of(log.rows.select(["number", "berth"]), **asked)  # type: ignore[arg-type]
-        assert found.num_rows < all_rows
+        assert log.data.read["berth"] < all_rows
     for asked in ({"berth": [1, 2], "number": [50, 52, 53]}, {"berth": [2]}, {"berth": [0, 1]}):
+        log = keyed_by_berth(tmp_path, spread)
         found = log.around(["number", "berth"], **asked)
         assert found is not None
         assert of(found, **asked) == of(log.rows.select(["number", "berth"]), **asked)
         if spread is Spread.NEIGHBOURS and len(asked["berth"]) == 1:
-            assert found.num_rows < all_rows, "not all files may hold them"
+            assert log.data.read["berth"] < all_rows, "not all files may hold them"
 
 
 def test_values_that_lie_between_row_groups_read_nothing(tmp_path: Path) -> None:
@@ -221,7 +238,8 @@ def test_without_a_column_whose_bounds_tell_something_spark_is_asked(tmp_path: P
     st.sampled_from([1, 2, 4]),
     st.integers(1, 9),
     st.booleans(),
-    st.booleans(),
+    st.sampled_from([1, 400, 1 << 20]),
+    st.sampled_from([0, 500, 1 << 20]),
 )
 def test_all_wanted_rows_are_there(
     tmp_path_factory: pytest.TempPathFactory,
@@ -232,19 +250,26 @@ def test_all_wanted_rows_are_there(
     files: int,
     group: int,
     sliced: bool,
-    far: bool,
+    bytes_max: int,
+    memory: int,
 ) -> None:
-    """Whether the driver reads them or executors do."""
+    """Whether the driver reads them, remembers them, or has executors read some or all of them."""
     log = Log(
         tmp_path_factory.mktemp("log"),
         numbers,
         files=files,
         group=group,
         sliced=sliced,
-        bytes_max=1 if far else 1 << 20,
+        bytes_max=bytes_max,
         executors=Executors(),
+        memory=memory,
     )
-    for asked in ({"number": wanted}, {"day": days}, {"ship": ships}, {"number": wanted, "ship": ships, "day": days}):
+    for asked in 2 * (
+        {"number": wanted},
+        {"day": days},
+        {"ship": ships},
+        {"number": wanted, "ship": ships, "day": days},
+    ):
         found = log.around(log.rows.column_names, **asked)  # type: ignore[arg-type]
         assert found is not None
         assert of(found, **asked) == of(log.rows, **asked)  # type: ignore[arg-type]
@@ -258,6 +283,49 @@ def test_executors_bring_the_wanted_rows_and_no_others(tmp_path: Path) -> None:
     assert of(found) == of(log.rows.select(["number", "ship"]), number=[3, 50, 199])
     (task,) = executors.tasks
     assert sum(len(groups) for _, _, groups in task[4]) <= 4, "row groups that cannot hold them are left out"
+
+
+def asked_of(executors: Executors) -> int:
+    """The row groups that tasks were given since the last time."""
+    found = sum(len(groups) for task in executors.tasks for _, _, groups in task[4])
+    executors.tasks = []
+    return found
+
+
+def test_a_base_that_rests_is_remembered_bit_by_bit(tmp_path: Path) -> None:
+    executors = Executors()
+    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=executors)
+    wanted = list(range(0, 200, 3))
+    asked = []
+    for _ in range(4):
+        found = log.around(["number", "ship"], number=wanted)
+        assert found is not None
+        assert of(found) == of(log.rows.select(["number", "ship"]), number=wanted)
+        asked.append(asked_of(executors))
+    assert asked[0] > asked[1] > 0 == asked[-1]
+    assert log.data.read == {"number": 200, "ship": 200}, "each row group once"
+
+
+def test_a_base_that_changes_much_is_left_to_executors(tmp_path: Path) -> None:
+    executors = Executors()
+    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=executors)
+    segment = Segment(CALLS, "r7/seg/1.parquet", Epoch(6), Epoch(6), rows=1, bytes=100, fresh=False)
+    log.version = replace(log.version, segments=(segment,))
+    for _ in range(3):
+        assert log.around(["number", "ship"], number=list(range(0, 200, 3))) is not None
+        assert asked_of(executors) == 4
+    assert not log.data.read
+
+
+def test_without_room_in_memory_executors_are_asked(tmp_path: Path) -> None:
+    executors = Executors()
+    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=executors, memory=800)
+    for _ in range(3):
+        found = log.around(["number", "ship"], number=list(range(0, 200, 3)))
+        assert found is not None
+        assert of(found) == of(log.rows.select(["number", "ship"]), number=list(range(0, 200, 3)))
+    assert asked_of(executors) > 0
+    assert log.data.read["number"] < 200, "what cannot be remembered is not read in vain each time"
 
 
 def test_row_groups_are_shared_out_among_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

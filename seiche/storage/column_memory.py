@@ -1,0 +1,130 @@
+"""Columns of row groups that the driver has read, up to a number of bytes.
+
+Beside a column of whole numbers stands its order, once it was asked for: wanted values are found by halving it, so that
+a lookup costs as much as it wants, and not as much as there is.
+
+Room is made only by what nobody has asked for in a minute. Lookups of each epoch go through the same columns in the
+same order: if the newest always took the room of the oldest, each would find that its own had just been thrown out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seiche.clock import Clock, SystemClock
+from seiche.storage.membership import is_whole, numbers_of, positions
+
+# What was not asked for in so many seconds may go.
+IDLE_SECONDS = 60.0
+
+# The path of a file, the number of a row group, and what is held of it.
+Place = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The numbers of a column from the least to the greatest, and the row of each; None where they stand so."""
+
+    numbers: npt.NDArray[Any]
+    places: npt.NDArray[np.int32] | None
+
+    @staticmethod
+    def of(values: pa.Array) -> Order | None:
+        """None for values that are no whole numbers, or where some are missing."""
+        if values.null_count or not is_whole(values.type):
+            return None
+        numbers = numbers_of(values)
+        if bool((numbers[1:] >= numbers[:-1]).all()):
+            return Order(numbers, None)
+        places = np.argsort(numbers, kind="stable").astype(np.int32)
+        return Order(numbers[places], places)
+
+    @property
+    def nbytes(self) -> int:
+        """Without numbers that are the column's own."""
+        return 0 if self.places is None else int(self.numbers.nbytes + self.places.nbytes)
+
+    def rows(self, wanted: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The rows that have one of the wanted numbers, which are in order and each there once."""
+        found = positions(self.numbers, wanted)
+        return found if self.places is None else np.sort(self.places[found])
+
+
+@dataclass(slots=True)
+class _Held:
+    what: pa.Array | Order
+    used: float
+
+
+class ColumnMemory:
+    """Safe to use from several threads."""
+
+    def __init__(self, bytes_max: int, clock: Clock | None = None) -> None:
+        self._bytes_max = bytes_max
+        self._clock = clock or SystemClock()
+        self._bytes = 0
+        self._full_until = float("-inf")
+        self._lock = threading.Lock()
+        self._held: OrderedDict[Place, _Held] = OrderedDict()  # those used last at the end
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there was no room for something a short while ago."""
+        return self._clock.monotonic() < self._full_until
+
+    def column(self, place: Place) -> pa.Array | None:
+        return self._get(place)
+
+    def put(self, place: Place, values: pa.Array) -> None:
+        self._put(place, values)
+
+    def lacking(self, places: Iterable[Place]) -> list[Place]:
+        """Those of some places that nothing is known of."""
+        with self._lock:
+            return [place for place in places if place not in self._held]
+
+    def order(self, place: Place, values: pa.Array) -> Order | None:
+        """The order of the column at a place, which has these values."""
+        path, group, name = place
+        beside = (path, group, f"{name} in order")
+        order: Order | None = self._get(beside)
+        if order is None:
+            order = Order.of(values)
+            if order is not None:
+                self._put(beside, order)
+        return order
+
+    def _get(self, place: Place) -> Any:
+        with self._lock:
+            held = self._held.get(place)
+            if held is None:
+                return None
+            held.used = self._clock.monotonic()
+            self._held.move_to_end(place)
+            return held.what
+
+    def _put(self, place: Place, what: pa.Array | Order) -> None:
+        now = self._clock.monotonic()
+        with self._lock:
+            if place in self._held:
+                return
+            while self._bytes + what.nbytes > self._bytes_max:
+                oldest = next(iter(self._held.values()), None)
+                if oldest is None or now - oldest.used < IDLE_SECONDS:
+                    self._full_until = now + IDLE_SECONDS
+                    return
+                self._held.popitem(last=False)
+                self._bytes -= oldest.what.nbytes
+            self._held[place] = _Held(what, now)
+            self._bytes += what.nbytes
+
+
+__all__ = ["IDLE_SECONDS", "ColumnMemory", "Order", "Place"]
