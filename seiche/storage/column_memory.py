@@ -68,7 +68,7 @@ class ColumnMemory:
     """Safe to use from several threads."""
 
     def __init__(self, bytes_max: int, clock: Clock | None = None) -> None:
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._clock = clock or SystemClock()
         self._bytes = 0
         self._full_until = float("-inf")
@@ -116,7 +116,7 @@ class ColumnMemory:
         with self._lock:
             if place in self._held:
                 return
-            while self._bytes + what.nbytes > self._bytes_max:
+            while self._bytes + what.nbytes > self.bytes_max:
                 oldest = next(iter(self._held.values()), None)
                 if oldest is None or now - oldest.used < IDLE_SECONDS:
                     self._full_until = now + IDLE_SECONDS

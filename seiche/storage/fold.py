@@ -25,7 +25,7 @@ from seiche.storage.base import IcebergBases
 from seiche.storage.evolution import named_as_in_files
 from seiche.storage.files import DataFolder, is_part, new_base_folder
 from seiche.storage.parquet import (
-    ROW_GROUP_BYTES,
+    SMALL_GROUPS,
     hardly_repeating,
     has_dictionaries,
     without_dictionaries,
@@ -129,7 +129,7 @@ def _written(version: RelationVersion, reader: RelationReader, folder: DataFolde
     files = []
     with whole_or_nothing(folder, target):
         without = without_dictionaries(_hardly_repeating(version, folder))
-        options = {"parquet.block.size": ROW_GROUP_BYTES, **without}
+        options = {**SMALL_GROUPS, **without}
         write_parquet(named_as_in_files(sliced, version.schema, (VNODE,)), folder.location(target), **options)
         for path in folder.parts(target):
             count, size = folder.footer(path)

@@ -60,6 +60,8 @@ def _halved(ordered: _Numbers, wanted: _Numbers) -> _Marks:
 
 def positions(ordered: _Numbers, wanted: _Numbers) -> npt.NDArray[np.intp]:
     """Where in a column that is in order wanted numbers stand, which are in order too and each there once."""
+    if len(ordered):  # most of them may be beyond its ends
+        wanted = wanted[np.searchsorted(wanted, ordered[0], "left") : np.searchsorted(wanted, ordered[-1], "right")]
     first, last = np.searchsorted(ordered, wanted, "left"), np.searchsorted(ordered, wanted, "right")
     count = last - first
     if count.max(initial=0) <= 1:

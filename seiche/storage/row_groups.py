@@ -4,16 +4,18 @@ A base is sorted by its key in each file, and its row groups are small. Values t
 and the oldest ones, are then in a row group or two of each file, and to read these costs a part of what it costs to ask
 Spark. Which they are the files' own statistics say. What was read is remembered: the next lookup is often next to it.
 
-Values that are spread over a large base are in more row groups than the driver should read. Executors look through
-these (`far_groups`). Where the base is one that hardly changes, the driver reads some of them with each lookup all the
-same, until it remembers all: parts and customers are looked up by keys from all over whatever orders change.
+Values that are spread over a large base are in more row groups than the driver should read while somebody waits.
+Executors look through these (`far_groups`). Where the base hardly changes and there is room for it in memory, the
+driver reads them afterwards, beside the epochs, so that the next lookup finds them there: parts and customers are
+looked up by keys from all over whatever orders change.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from seiche.errors import StorageUnavailable
 from seiche.model import NEIGHBOURS, VNODE, Column, DataFile, RelationSchema, Spread
 from seiche.storage.changes import vnode_column
 from seiche.storage.column_memory import ColumnMemory, Place
@@ -34,12 +37,17 @@ from seiche.storage.versions import RelationVersion
 from seiche.storage.vnodes import first_neighbour, vnodes
 from seiche.types import Kind
 
+log = logging.getLogger(__name__)
+
 # Footers that are remembered.
 FOOTERS_MAX = 1_000
 
 # A base with at most one row in so many in its log hardly changes: it will not be folded soon, into files that nobody
 # remembers anything of.
-ROWS_PER_CHANGE = 1_000
+ROWS_PER_CHANGE = 100
+
+# What one lookup goes through may take one part in so many of the memory.
+SHARE_OF_MEMORY = 2
 
 # Types whose values Parquet's statistics order as Python does.
 _ORDERED = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DATE, Kind.VARCHAR)
@@ -67,11 +75,22 @@ class _Chosen:
     groups: Mapping[int, int]
     leading: npt.NDArray[Any] | None
 
-    def parted(self, near: Iterable[int]) -> tuple[_Chosen, _Chosen]:
+    def parted(self, near: Collection[int]) -> tuple[_Chosen, _Chosen]:
         """The same for some of the row groups, and for the others."""
         mine = {group: self.groups[group] for group in near}
         others = {group: size for group, size in self.groups.items() if group not in mine}
         return replace(self, groups=mine), replace(self, groups=others)
+
+    def bytes_in_memory(self, columns: Collection[Column]) -> int:
+        """About how many bytes these columns take once they are read."""
+        widths = {column.file_name: _width(column) for column in columns}
+        each_row = sum(width for width in widths.values() if width is not None)
+        varied = [name for name, width in widths.items() if width is None]
+        size = 0
+        for group in self.groups:
+            rows, held = self.footer.metadata.row_group(group).num_rows, self.footer.bytes[group]
+            size += rows * (each_row + 4 * len(varied)) + sum(held.get(name, 0) for name in varied)
+        return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +135,7 @@ class RowGroups:
         self._far_groups = far_groups
         self._lock = threading.Lock()
         self._footers: OrderedDict[str, _Footer] = OrderedDict()
+        self._beside: threading.Thread | None = None  # reads what executors had to look through
 
     def around(self, version: RelationVersion, names: Sequence[str], wanted: Mapping[str, pa.Array]) -> pa.Table | None:
         """Some columns of those rows of the base among which all are that have a wanted value in each wanted column.
@@ -138,36 +158,62 @@ class RowGroups:
             groups = _chosen(footer, schema, here)
             sizes = {group: _size(footer, group, columns) for group in groups}
             chosen.append(_Chosen(file, footer, sizes, here[lead] if lead is not None else None))
-        near, far = self._parted(chosen, looked_at, rests=_rests(version))
-        found = [self._read(each, group, looked_at) for each in near for group in each.groups]
+        rests = version.log_rows * ROWS_PER_CHANGE <= version.base_rows
+        near, far = self._parted(chosen, looked_at, rests=rests)
+        found = [self._wanted(each, group, looked_at) for each in near for group in each.groups]
         if far:
             others = self._far(far, columns, {schema.column(name): values for name, values in asked.items()})
+            if rests:
+                self._remember(far, looked_at)
             if others is None:
                 return None
             found.append(others)
         return pa.concat_tables(found) if found else _shape(columns).empty_table()
 
+    def settle(self) -> None:
+        """Waits until nothing is read beside."""
+        beside = self._beside
+        if beside is not None:
+            beside.join()
+
     def _parted(
         self, chosen: Sequence[_Chosen], asked: _Asked, *, rests: bool
     ) -> tuple[Sequence[_Chosen], Sequence[_Chosen]]:
-        """The row groups for the driver to read, and those for executors."""
+        """The row groups for the driver to look through, and those for executors."""
         if sum(size for each in chosen for size in each.groups.values()) <= self._bytes_max:
             return chosen, ()
         if not rests:
             return (), chosen
         near, far = [], []
-        left = 0 if self._memory.is_full else self._bytes_max
         for each in chosen:
-            mine = []
-            for group, size in each.groups.items():
-                lacks = self._memory.lacking(asked.places(each.file, group))
-                if not lacks or size <= left:
-                    mine.append(group)
-                    left -= size if lacks else 0
-            here, there = each.parted(mine)
+            known = [group for group in each.groups if not self._memory.lacking(asked.places(each.file, group))]
+            here, there = each.parted(known)
             near.append(here)
             far += [there] if there.groups else []
         return near, far
+
+    def _remember(self, chosen: Sequence[_Chosen], asked: _Asked) -> None:
+        """Begins to read row groups into memory, where there is room for all of them and nothing else is being read."""
+        size = sum(each.bytes_in_memory(asked.columns.values()) for each in chosen)
+        if self._memory.is_full or size * SHARE_OF_MEMORY > self._memory.bytes_max:
+            return
+        with self._lock:
+            if self._beside is not None and self._beside.is_alive():
+                return
+            self._beside = threading.Thread(
+                target=self._read_beside, args=(chosen, asked), name="remember-columns", daemon=True
+            )
+            self._beside.start()
+
+    def _read_beside(self, chosen: Sequence[_Chosen], asked: _Asked) -> None:
+        try:
+            for each in chosen:
+                for group in each.groups:
+                    if self._memory.is_full:
+                        return
+                    self._wanted(each, group, asked)
+        except StorageUnavailable as cause:  # a fold may have taken the file away: whoever needs it is told
+            log.debug("columns are not remembered: %s", cause.message)
 
     def _far(
         self, chosen: Sequence[_Chosen], columns: Sequence[Column], wanted: Mapping[Column, pa.Array]
@@ -213,12 +259,22 @@ class RowGroups:
                 self._footers.popitem(last=False)
         return made
 
-    def _read(self, chosen: _Chosen, group: int, asked: _Asked) -> pa.Table:
+    def _wanted(self, chosen: _Chosen, group: int, asked: _Asked) -> pa.Table:
         """Some columns of a row group, each remembered; of the rows that have a wanted value of the column that leads,
         where one does."""
-        file, footer = chosen.file, chosen.footer
-        known = {place: self._memory.column(place) for place in asked.places(file, group)}
-        columns = dict(zip(known, asked.columns.values(), strict=True))
+        places = asked.places(chosen.file, group)
+        read = self._columns(chosen.file, chosen.footer, group, dict(zip(places, asked.columns.values(), strict=True)))
+        rows = pa.table(list(read.values()), names=[column.name for column in asked.columns.values()])
+        if chosen.leading is None or asked.lead is None:
+            return rows
+        place = places[rows.schema.get_field_index(asked.lead)]
+        order = self._memory.order(place, read[place])
+        return rows if order is None else rows.take(pa.array(order.rows(chosen.leading)))
+
+    def _columns(
+        self, file: DataFile, footer: _Footer, group: int, columns: Mapping[Place, Column]
+    ) -> dict[Place, pa.Array]:
+        known = {place: self._memory.column(place) for place in columns}
         missing = {place: column for place, column in columns.items() if known[place] is None}
         if missing:
             held = [column.file_name for column in missing.values() if column.file_name in footer.bytes[group]]
@@ -228,17 +284,15 @@ class RowGroups:
                 values = read[name] if name in held else constant(column, footer.metadata.row_group(group).num_rows)
                 known[place] = _whole(values.cast(column.type.arrow))
                 self._memory.put(place, known[place])
-        rows = pa.table(list(known.values()), names=[column.name for column in columns.values()])
-        if chosen.leading is None or asked.lead is None:
-            return rows
-        place = next(place for place, column in columns.items() if column.name == asked.lead)
-        order = self._memory.order(place, known[place])
-        return rows if order is None else rows.take(pa.array(order.rows(chosen.leading)))
+        return known
 
 
-def _rests(version: RelationVersion) -> bool:
-    """Whether a base hardly changes."""
-    return version.log_rows * ROWS_PER_CHANGE <= version.base_rows
+def _width(column: Column) -> int | None:
+    """The bytes of a value in memory; None where they vary."""
+    try:
+        return -(-column.type.arrow.bit_width // 8)
+    except ValueError:
+        return None
 
 
 def _lead(schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> str | None:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from pyspark import SparkContext, cloudpickle
 
 from seiche.clock import SimulatedClock
+from seiche.errors import StorageUnavailable
 from seiche.model import VNODE, VNODES, Base, Column, DataFile, Epoch, RelationId, RelationSchema, Segment, Spread
 from seiche.storage.column_memory import ColumnMemory
 from seiche.storage.far_groups import REST_SECONDS, FarGroups
@@ -273,6 +274,7 @@ def test_all_wanted_rows_are_there(
         found = log.around(log.rows.column_names, **asked)  # type: ignore[arg-type]
         assert found is not None
         assert of(found, **asked) == of(log.rows, **asked)  # type: ignore[arg-type]
+        log.reader.settle()
 
 
 def test_executors_bring_the_wanted_rows_and_no_others(tmp_path: Path) -> None:
@@ -292,40 +294,70 @@ def asked_of(executors: Executors) -> int:
     return found
 
 
-def test_a_base_that_rests_is_remembered_bit_by_bit(tmp_path: Path) -> None:
+def test_a_base_that_rests_is_read_beside_and_remembered(tmp_path: Path) -> None:
     executors = Executors()
     log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=executors)
     wanted = list(range(0, 200, 3))
     asked = []
-    for _ in range(4):
+    for _ in range(3):
         found = log.around(["number", "ship"], number=wanted)
         assert found is not None
         assert of(found) == of(log.rows.select(["number", "ship"]), number=wanted)
         asked.append(asked_of(executors))
-    assert asked[0] > asked[1] > 0 == asked[-1]
+        log.reader.settle()
+    assert asked == [4, 0, 0]
     assert log.data.read == {"number": 200, "ship": 200}, "each row group once"
+
+
+def test_what_is_partly_remembered_is_looked_for_in_both_places(tmp_path: Path) -> None:
+    executors = Executors()
+    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_100, executors=executors)
+    assert log.around(["number"], number=[3]) is not None
+    assert log.data.read == {"number": 100}, "a row group of each file"
+    wanted = list(range(0, 200, 3))
+    found = log.around(["number"], number=wanted)
+    assert found is not None
+    assert of(found) == of(log.rows.select(["number"]), number=wanted)
+    assert asked_of(executors) == 2
+
+
+def test_a_file_that_is_gone_is_no_trouble_beside(tmp_path: Path) -> None:
+    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=Executors())
+    wanted = list(range(0, 200, 3))
+    reading = log.data.read_group
+
+    def fail(*_: Any) -> pa.Table:
+        raise StorageUnavailable("the file is gone")
+
+    log.data.read_group = fail  # type: ignore[method-assign]
+    assert log.around(["number", "ship"], number=wanted) is not None
+    log.reader.settle()
+    log.data.read_group = reading  # type: ignore[method-assign]
+    assert log.around(["number", "ship"], number=wanted) is not None
 
 
 def test_a_base_that_changes_much_is_left_to_executors(tmp_path: Path) -> None:
     executors = Executors()
     log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=executors)
-    segment = Segment(CALLS, "r7/seg/1.parquet", Epoch(6), Epoch(6), rows=1, bytes=100, fresh=False)
+    segment = Segment(CALLS, "r7/seg/1.parquet", Epoch(6), Epoch(6), rows=3, bytes=100, fresh=False)
     log.version = replace(log.version, segments=(segment,))
     for _ in range(3):
         assert log.around(["number", "ship"], number=list(range(0, 200, 3))) is not None
         assert asked_of(executors) == 4
+        log.reader.settle()
     assert not log.data.read
 
 
-def test_without_room_in_memory_executors_are_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("memory", [800, 5_000])
+def test_without_room_in_memory_executors_are_asked(tmp_path: Path, memory: int) -> None:
+    """What would take more than half of it does not begin to be read."""
     executors = Executors()
-    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=executors, memory=800)
+    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=executors, memory=memory)
     for _ in range(3):
-        found = log.around(["number", "ship"], number=list(range(0, 200, 3)))
-        assert found is not None
-        assert of(found) == of(log.rows.select(["number", "ship"]), number=list(range(0, 200, 3)))
-    assert asked_of(executors) > 0
-    assert log.data.read["number"] < 200, "what cannot be remembered is not read in vain each time"
+        assert log.around(["number", "ship"], number=list(range(0, 200, 3))) is not None
+        assert asked_of(executors) == 4
+        log.reader.settle()
+    assert not log.data.read
 
 
 def test_row_groups_are_shared_out_among_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
