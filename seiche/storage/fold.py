@@ -25,7 +25,8 @@ from seiche.storage.base import IcebergBases
 from seiche.storage.evolution import named_as_in_files
 from seiche.storage.files import DataFolder, is_part, new_base_folder
 from seiche.storage.parquet import (
-    SMALL_GROUPS,
+    ROW_GROUP_BYTES,
+    ROW_GROUP_ROWS,
     hardly_repeating,
     has_dictionaries,
     without_dictionaries,
@@ -129,7 +130,8 @@ def _written(version: RelationVersion, reader: RelationReader, folder: DataFolde
     files = []
     with whole_or_nothing(folder, target):
         without = without_dictionaries(_hardly_repeating(version, folder))
-        options = {**SMALL_GROUPS, **without}
+        small = {"parquet.block.size": ROW_GROUP_BYTES, "parquet.block.row.count.limit": ROW_GROUP_ROWS}
+        options = {**small, **without}
         write_parquet(named_as_in_files(sliced, version.schema, (VNODE,)), folder.location(target), **options)
         for path in folder.parts(target):
             count, size = folder.footer(path)

@@ -10,10 +10,12 @@ from pyspark.sql import DataFrame
 
 from seiche.errors import DiskFull, StorageUnavailable
 
-# How large a row group of a base is at most, in bytes as they are written, and in rows: numbers that hardly differ take
-# a byte each as they are written, and sixteen when they are read.
+# How large a row group of a base is, in bytes as they are written.
 ROW_GROUP_BYTES = 2 * 1024 * 1024
-ROW_GROUP_ROWS = 16_384
+
+# How many rows a fold puts into one at most: numbers that hardly differ take a byte each as they are written, and
+# sixteen when they are read. Fewer rows would slow scans of narrow relations down.
+ROW_GROUP_ROWS = 65_536
 
 # How Parquet calls values that are written one after the other.
 PLAIN = "PLAIN"
@@ -29,10 +31,6 @@ _WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-
-
-# Makes row groups as small as those of a base.
-SMALL_GROUPS = {"parquet.block.size": ROW_GROUP_BYTES, "parquet.block.row.count.limit": ROW_GROUP_ROWS}
 
 
 def write_parquet(frame: DataFrame, location: str, **options: Any) -> None:

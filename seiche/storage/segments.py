@@ -24,7 +24,7 @@ from seiche.model import EPOCH, OP, VNODE, Column, DataFile, Epoch, RelationId, 
 from seiche.storage.changes import EXTRA_TYPES, STORED_EXTRA, arrow_schema, number_sql, vnode_sql
 from seiche.storage.evolution import constant, from_files, in_files, to_files
 from seiche.storage.files import DataFolder, new_segment_path, segment_folder
-from seiche.storage.parquet import SMALL_GROUPS, hardly_repeating, without_dictionaries, write_parquet
+from seiche.storage.parquet import ROW_GROUP_BYTES, hardly_repeating, without_dictionaries, write_parquet
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class SegmentWriter:
         folder = new_segment_path(relation, epoch, bare=True)
         vnode = f"cast({vnode_sql(schema)} as {EXTRA_TYPES[VNODE]}) AS `{VNODE}`"
         shaped = frame.selectExpr(*stored_columns(schema, extra=()), vnode)
-        options = {**SMALL_GROUPS, **without_dictionaries(self._plain.get(relation, ()))}
+        options = {"parquet.block.size": ROW_GROUP_BYTES, **without_dictionaries(self._plain.get(relation, ()))}
         found = self._learn(relation, self._write(shaped, folder, **options))
         return [Segment(relation, path, epoch, epoch, rows, size, fresh=True) for path, rows, size in found]
 

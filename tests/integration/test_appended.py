@@ -11,6 +11,7 @@ import pytest
 import seiche
 from seiche.model import RelationId
 from seiche.storage import fold
+from seiche.storage.parquet import ROW_GROUP_ROWS
 from seiche.storage.versions import RelationVersion
 from tests.integration.conftest import Open
 
@@ -154,6 +155,17 @@ def test_a_fold_begins_no_dictionary_for_values_that_hardly_repeat(open_database
             (rows, rows, 5)
         ]
         insert(rows)
+
+
+def test_row_groups_of_a_base_have_few_rows_however_small_these_are(open_database: Open) -> None:
+    db = open_database(inline_rows_max=1000, fold_min_rows=10_000_000)
+    db.execute("CREATE TABLE calls (ship bigint PRIMARY KEY, berth int)")
+    db.insert("calls", db.spark.range(200_000).selectExpr("id AS ship", "1 AS berth"))
+    assert _fold(db, "calls")
+    footers = [pq.ParquetFile(f"{db.config.data_dir}/{path}").metadata for path in _base(db, "calls")]
+    groups = [footer.row_group(number) for footer in footers for number in range(footer.num_row_groups)]
+    assert sum(group.num_rows for group in groups) == 200_000
+    assert max(group.num_rows for group in groups) <= ROW_GROUP_ROWS
 
 
 def test_a_fold_takes_large_files_over_as_they_are(open_database: Open, monkeypatch: pytest.MonkeyPatch) -> None:
