@@ -5,7 +5,7 @@ and the oldest ones, are then in a row group or two of each file, and to read th
 Spark. Which they are the files' own statistics say. What was read is remembered: the next lookup is often next to it.
 
 Values that are spread over a large base are in more row groups than the driver should read while somebody waits.
-Executors look through these (`far_groups`). Where the base hardly changes and there is room for it in memory, the
+Executors look through these (`far_groups`). Where the base changes slowly and there is room for it in memory, the
 driver reads them afterwards, beside the epochs, so that the next lookup finds them there: parts and customers are
 looked up by keys from all over whatever orders change.
 """
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 # Footers that are remembered.
 FOOTERS_MAX = 1_000
 
-# A base with at most one row in so many in its log hardly changes: it will not be folded soon, into files that nobody
-# remembers anything of.
+# A base of which an epoch changes at most one row in so many will serve for some epochs: it is not folded soon, into
+# files that nobody remembers anything of.
 ROWS_PER_CHANGE = 100
 
 # What one lookup goes through may take one part in so many of the memory.
@@ -158,7 +158,7 @@ class RowGroups:
             groups = _chosen(footer, schema, here)
             sizes = {group: _size(footer, group, columns) for group in groups}
             chosen.append(_Chosen(file, footer, sizes, here[lead] if lead is not None else None))
-        rests = version.log_rows * ROWS_PER_CHANGE <= version.base_rows
+        rests = _rests(version)
         near, far = self._parted(chosen, looked_at, rests=rests)
         found = [self._wanted(each, group, looked_at) for each in near for group in each.groups]
         if far:
@@ -285,6 +285,12 @@ class RowGroups:
                 known[place] = _whole(values.cast(column.type.arrow))
                 self._memory.put(place, known[place])
         return known
+
+
+def _rests(version: RelationVersion) -> bool:
+    """Whether the base changes slowly."""
+    epochs = max(version.epoch - version.base.fold_epoch, 1)
+    return version.log_rows * ROWS_PER_CHANGE <= version.base_rows * epochs
 
 
 def _width(column: Column) -> int | None:

@@ -340,12 +340,25 @@ def test_a_base_that_changes_much_is_left_to_executors(tmp_path: Path) -> None:
     executors = Executors()
     log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=executors)
     segment = Segment(CALLS, "r7/seg/1.parquet", Epoch(6), Epoch(6), rows=3, bytes=100, fresh=False)
-    log.version = replace(log.version, segments=(segment,))
+    log.version = replace(log.version, epoch=Epoch(6), segments=(segment,))
     for _ in range(3):
         assert log.around(["number", "ship"], number=list(range(0, 200, 3))) is not None
         assert asked_of(executors) == 4
         log.reader.settle()
     assert not log.data.read
+
+
+def test_a_base_is_remembered_while_few_of_its_rows_change_in_each_epoch(tmp_path: Path) -> None:
+    executors = Executors()
+    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_000, executors=executors)
+    segment = Segment(CALLS, "r7/seg/1.parquet", Epoch(6), Epoch(10), rows=3, bytes=100, fresh=False)
+    log.version = replace(log.version, epoch=Epoch(10), segments=(segment,))
+    asked = []
+    for _ in range(2):
+        assert log.around(["number", "ship"], number=list(range(0, 200, 3))) is not None
+        asked.append(asked_of(executors))
+        log.reader.settle()
+    assert asked == [4, 0]
 
 
 @pytest.mark.parametrize("memory", [800, 5_000])
@@ -389,7 +402,7 @@ def test_where_executors_cannot_read_spark_is_asked_for_some_minutes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     executors = Executors(fault="ModuleNotFoundError: No module named 'pyarrow'")
-    log = Log(tmp_path, list(range(20)), bytes_max=1, executors=executors)
+    log = Log(tmp_path, list(range(20)), bytes_max=1, executors=executors, memory=0)
     with caplog.at_level(logging.WARNING):
         assert log.around(["number"], number=[7]) is None
     assert "No module named 'pyarrow'" in caplog.text
