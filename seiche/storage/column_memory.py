@@ -1,4 +1,4 @@
-"""Columns of row groups that the driver has read, up to a number of bytes.
+"""Columns of row groups that the driver has read, packed, up to a number of bytes.
 
 Beside a column of whole numbers stands its order, once it was asked for: wanted values are found by halving it, so that
 a lookup costs as much as it wants, and not as much as there is.
@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from seiche.clock import Clock, SystemClock
 from seiche.storage.membership import is_whole, numbers_of, positions
+from seiche.storage.packed import AsTheyAre, Distances, Packed
 
 # What was not asked for in so many seconds may go.
 IDLE_SECONDS = 60.0
@@ -31,21 +31,27 @@ Place = tuple[str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The numbers of a column from the least to the greatest, and the row of each; None where they stand so."""
+    """The numbers of a column from the least to the greatest, without what they were packed by, and the row of each;
+    None where they stand so."""
 
     numbers: npt.NDArray[Any]
-    places: npt.NDArray[np.int32] | None
+    packed_by: int
+    places: npt.NDArray[Any] | None
 
     @staticmethod
-    def of(values: pa.Array) -> Order | None:
+    def of(column: Packed) -> Order | None:
         """None for values that are no whole numbers, or where some are missing."""
-        if values.null_count or not is_whole(values.type):
+        if isinstance(column, Distances) and is_whole(column.type):
+            numbers, packed_by = column.numbers, column.least
+        elif isinstance(column, AsTheyAre) and is_whole(column.values.type) and not column.values.null_count:
+            numbers, packed_by = numbers_of(column.values), 0
+        else:
             return None
-        numbers = numbers_of(values)
         if bool((numbers[1:] >= numbers[:-1]).all()):
-            return Order(numbers, None)
-        places = np.argsort(numbers, kind="stable").astype(np.int32)
-        return Order(numbers[places], places)
+            return Order(numbers, packed_by, None)
+        places = np.argsort(numbers, kind="stable")
+        narrow = np.uint16 if len(places) <= 1 << 16 else np.int32
+        return Order(numbers[places], packed_by, places.astype(narrow))
 
     @property
     def nbytes(self) -> int:
@@ -54,13 +60,17 @@ class Order:
 
     def rows(self, wanted: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The rows that have one of the wanted numbers, which are in order and each there once."""
-        found = positions(self.numbers, wanted)
+        ends = np.iinfo(self.numbers.dtype)
+        first = np.searchsorted(wanted, self.packed_by + int(ends.min), "left")
+        last = np.searchsorted(wanted, self.packed_by + int(ends.max), "right")
+        near = (wanted[first:last].astype(np.int64) - self.packed_by).astype(self.numbers.dtype)
+        found = positions(self.numbers, near)
         return found if self.places is None else np.sort(self.places[found])
 
 
 @dataclass(slots=True)
 class _Held:
-    what: pa.Array | Order
+    what: Packed | Order
     used: float
 
 
@@ -80,24 +90,25 @@ class ColumnMemory:
         """Whether there was no room for something a short while ago."""
         return self._clock.monotonic() < self._full_until
 
-    def column(self, place: Place) -> pa.Array | None:
-        return self._get(place)
+    def column(self, place: Place) -> Packed | None:
+        found: Packed | None = self._get(place)
+        return found
 
-    def put(self, place: Place, values: pa.Array) -> None:
-        self._put(place, values)
+    def put(self, place: Place, column: Packed) -> None:
+        self._put(place, column)
 
     def lacking(self, places: Iterable[Place]) -> list[Place]:
         """Those of some places that nothing is known of."""
         with self._lock:
             return [place for place in places if place not in self._held]
 
-    def order(self, place: Place, values: pa.Array) -> Order | None:
-        """The order of the column at a place, which has these values."""
+    def order(self, place: Place, column: Packed) -> Order | None:
+        """The order of the column at a place, which is this one."""
         path, group, name = place
         beside = (path, group, f"{name} in order")
         order: Order | None = self._get(beside)
         if order is None:
-            order = Order.of(values)
+            order = Order.of(column)
             if order is not None:
                 self._put(beside, order)
         return order
@@ -111,7 +122,7 @@ class ColumnMemory:
             self._held.move_to_end(place)
             return held.what
 
-    def _put(self, place: Place, what: pa.Array | Order) -> None:
+    def _put(self, place: Place, what: Packed | Order) -> None:
         now = self._clock.monotonic()
         with self._lock:
             if place in self._held:

@@ -33,6 +33,7 @@ from seiche.storage.evolution import constant
 from seiche.storage.far_groups import FarGroups
 from seiche.storage.files import DataFolder
 from seiche.storage.membership import is_whole
+from seiche.storage.packed import Packed, is_packable, packed, width_of
 from seiche.storage.versions import RelationVersion
 from seiche.storage.vnodes import first_neighbour, vnodes
 from seiche.types import Kind
@@ -63,6 +64,7 @@ class _Footer:
     metadata: pq.FileMetaData
     bytes: tuple[Mapping[str, int], ...]
     bounds: dict[str, _Bounds | None]  # of columns that were asked for
+    packed: dict[str, tuple[int, ...]]  # of columns that were asked for: about their bytes in memory, by row group
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +84,8 @@ class _Chosen:
         return replace(self, groups=mine), replace(self, groups=others)
 
     def bytes_in_memory(self, columns: Collection[Column]) -> int:
-        """About how many bytes these columns take once they are read."""
-        widths = {column.file_name: _width(column) for column in columns}
-        each_row = sum(width for width in widths.values() if width is not None)
-        varied = [name for name, width in widths.items() if width is None]
-        size = 0
-        for group in self.groups:
-            rows, held = self.footer.metadata.row_group(group).num_rows, self.footer.bytes[group]
-            size += rows * (each_row + 4 * len(varied)) + sum(held.get(name, 0) for name in varied)
-        return size
+        """About how many bytes these columns take once they are read and packed."""
+        return sum(_packed_sizes(self.footer, column)[group] for column in columns for group in self.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +247,7 @@ class RowGroups:
                 name = column.path_in_schema.split(".")[0]
                 held[name] = held.get(name, 0) + column.total_uncompressed_size
             sizes.append(held)
-        made = _Footer(metadata, tuple(sizes), {})
+        made = _Footer(metadata, tuple(sizes), {}, {})
         with self._lock:
             self._footers[file.path] = made
             while len(self._footers) > FOOTERS_MAX:
@@ -264,27 +259,29 @@ class RowGroups:
         where one does."""
         places = asked.places(chosen.file, group)
         read = self._columns(chosen.file, chosen.footer, group, dict(zip(places, asked.columns.values(), strict=True)))
-        rows = pa.table(list(read.values()), names=[column.name for column in asked.columns.values()])
-        if chosen.leading is None or asked.lead is None:
-            return rows
-        place = places[rows.schema.get_field_index(asked.lead)]
-        order = self._memory.order(place, read[place])
-        return rows if order is None else rows.take(pa.array(order.rows(chosen.leading)))
+        names = [column.name for column in asked.columns.values()]
+        rows = None
+        if chosen.leading is not None and asked.lead is not None:
+            place = places[names.index(asked.lead)]
+            order = self._memory.order(place, read[place])
+            rows = None if order is None else order.rows(chosen.leading)
+        return pa.table([read[place].taken(rows) for place in places], names=names)
 
     def _columns(
         self, file: DataFile, footer: _Footer, group: int, columns: Mapping[Place, Column]
-    ) -> dict[Place, pa.Array]:
+    ) -> dict[Place, Packed]:
         known = {place: self._memory.column(place) for place in columns}
-        missing = {place: column for place, column in columns.items() if known[place] is None}
+        found = {place: column for place, column in known.items() if column is not None}
+        missing = {place: column for place, column in columns.items() if place not in found}
         if missing:
             held = [column.file_name for column in missing.values() if column.file_name in footer.bytes[group]]
             read = self._folder.read_group(file.path, footer.metadata, group, held)
             for place, column in missing.items():
                 name = column.file_name
                 values = read[name] if name in held else constant(column, footer.metadata.row_group(group).num_rows)
-                known[place] = _whole(values.cast(column.type.arrow))
-                self._memory.put(place, known[place])
-        return known
+                found[place] = packed(_whole(values.cast(column.type.arrow)))
+                self._memory.put(place, found[place])
+        return found
 
 
 def _rests(version: RelationVersion) -> bool:
@@ -293,12 +290,32 @@ def _rests(version: RelationVersion) -> bool:
     return version.log_rows * ROWS_PER_CHANGE <= version.base_rows * epochs
 
 
-def _width(column: Column) -> int | None:
-    """The bytes of a value in memory; None where they vary."""
+def _packed_sizes(footer: _Footer, column: Column) -> tuple[int, ...]:
+    """About the bytes of a column in each row group, once it is read and packed."""
+    name = column.file_name
+    if name not in footer.packed:
+        groups = (footer.metadata.row_group(number) for number in range(footer.metadata.num_row_groups))
+        footer.packed[name] = tuple(_packed_size(group, column) for group in groups)
+    return footer.packed[name]
+
+
+def _packed_size(group: pq.RowGroupMetaData, column: Column) -> int:
+    parts = [group.column(number) for number in range(group.num_columns)]
+    mine = [part for part in parts if part.path_in_schema.split(".")[0] == column.file_name]
+    held = sum(part.total_uncompressed_size for part in mine)
     try:
-        return -(-column.type.arrow.bit_width // 8)
-    except ValueError:
-        return None
+        width = -(-column.type.arrow.bit_width // 8)
+    except ValueError:  # texts have a byte each where they are few, and else a place for where they begin
+        return group.num_rows if held < 2 * group.num_rows else held + 4 * group.num_rows
+    said = mine[0].statistics if mine else None
+    if said is not None and said.has_min_max and not said.null_count and is_packable(column.type.arrow):
+        width = min(width, width_of(_number(said.min_raw), _number(said.max_raw)))
+    return group.num_rows * width
+
+
+def _number(raw: int | bytes) -> int:
+    """The number that Parquet says in its own way."""
+    return raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
 
 
 def _lead(schema: RelationSchema, wanted: Mapping[str, pa.Array]) -> str | None:

@@ -361,7 +361,7 @@ def test_a_base_is_remembered_while_few_of_its_rows_change_in_each_epoch(tmp_pat
     assert asked == [4, 0]
 
 
-@pytest.mark.parametrize("memory", [800, 5_000])
+@pytest.mark.parametrize("memory", [800, 3_000])
 def test_without_room_in_memory_executors_are_asked(tmp_path: Path, memory: int) -> None:
     """What would take more than half of it does not begin to be read."""
     executors = Executors()
