@@ -28,6 +28,9 @@ IDLE_SECONDS = 60.0
 # The path of a file, the number of a row group, and what is held of it.
 Place = tuple[str, int, str]
 
+# In place of a row group's number: the columns of all of them, one after the other.
+WHOLE = -1
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -68,9 +71,16 @@ class Order:
         return found if self.places is None else np.sort(self.places[found])
 
 
+@dataclass(frozen=True, slots=True)
+class _NoOrder:
+    """Stands where a column was found to have none."""
+
+    nbytes: int = 0
+
+
 @dataclass(slots=True)
 class _Held:
-    what: Packed | Order
+    what: Packed | Order | _NoOrder
     used: float
 
 
@@ -104,14 +114,12 @@ class ColumnMemory:
 
     def order(self, place: Place, column: Packed) -> Order | None:
         """The order of the column at a place, which is this one."""
-        path, group, name = place
-        beside = (path, group, f"{name} in order")
-        order: Order | None = self._get(beside)
+        beside = place_of_order(place)
+        order: Order | _NoOrder | None = self._get(beside)
         if order is None:
-            order = Order.of(column)
-            if order is not None:
-                self._put(beside, order)
-        return order
+            order = Order.of(column) or _NoOrder()
+            self._put(beside, order)
+        return order if isinstance(order, Order) else None
 
     def _get(self, place: Place) -> Any:
         with self._lock:
@@ -122,7 +130,7 @@ class ColumnMemory:
             self._held.move_to_end(place)
             return held.what
 
-    def _put(self, place: Place, what: Packed | Order) -> None:
+    def _put(self, place: Place, what: Packed | Order | _NoOrder) -> None:
         now = self._clock.monotonic()
         with self._lock:
             if place in self._held:
@@ -138,4 +146,10 @@ class ColumnMemory:
             self._bytes += what.nbytes
 
 
-__all__ = ["IDLE_SECONDS", "ColumnMemory", "Order", "Place"]
+def place_of_order(place: Place) -> Place:
+    """Where the order of a column is held, if it was asked for."""
+    path, group, name = place
+    return (path, group, f"{name} in order")
+
+
+__all__ = ["IDLE_SECONDS", "WHOLE", "ColumnMemory", "Order", "Place", "place_of_order"]

@@ -2,11 +2,12 @@
 
 Whole numbers, dates and decimals of a row group lie close together more often than not: what is kept of each is how far
 it is from the least of them, in as many bytes as the greatest distance takes. Of texts that are few and repeat, each
-row has a number. A fifth of the bytes of TPC-H's lines is left by this, and rows are found and taken as fast.
+row has a number. Of TPC-H's lines a third of the bytes is left by this, and without their comments a quarter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -94,6 +95,19 @@ def packed(values: pa.Array) -> Packed:
     return Distances(values.type, least, (numbers.astype(np.int64, copy=False) - least).astype(f"u{width}"))
 
 
+def joined(parts: Sequence[Packed]) -> Packed:
+    """Columns of one type as one, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    distances = [part for part in parts if isinstance(part, Distances)]
+    if len(distances) == len(parts):
+        return _joined_distances(distances)
+    kinds = [part for part in parts if isinstance(part, Kinds)]
+    if len(kinds) == len(parts):
+        return _joined_kinds(kinds)
+    return AsTheyAre(pa.concat_arrays([part.taken() for part in parts]))
+
+
 def is_packable(type_: pa.DataType) -> bool:
     """Whether values of a type are kept as distances, where these are short."""
     return is_whole(type_) or pa.types.is_decimal128(type_)
@@ -109,8 +123,26 @@ def _kinds(values: pa.Array) -> Kinds | None:
     if len(values[:_TEXTS_SEEN].unique()) > _KINDS_SEEN:
         return None
     encoded = values.dictionary_encode()
-    if len(encoded.dictionary) > _KINDS_MAX:
-        return None
+    return None if len(encoded.dictionary) > _KINDS_MAX else _by_number(encoded)
+
+
+def _joined_distances(parts: Sequence[Distances]) -> Distances:
+    least = min(part.least for part in parts)
+    greatest = max(part.least + int(part.numbers.max()) for part in parts)
+    narrow = np.dtype(f"u{width_of(least, greatest)}")
+    shifted = [(part.numbers.astype(np.int64) + (part.least - least)).astype(narrow) for part in parts]
+    return Distances(parts[0].type, least, np.concatenate(shifted))
+
+
+def _joined_kinds(parts: Sequence[Kinds]) -> Kinds | AsTheyAre:
+    encoded = [pa.DictionaryArray.from_arrays(part.numbers.astype(np.int32), part.texts) for part in parts]
+    whole = pa.chunked_array(encoded).unify_dictionaries().combine_chunks()
+    if len(whole.dictionary) > _KINDS_MAX:
+        return AsTheyAre(whole.dictionary_decode())
+    return _by_number(whole)
+
+
+def _by_number(encoded: pa.DictionaryArray) -> Kinds:
     width = width_of(0, len(encoded.dictionary) - 1)
     return Kinds(encoded.dictionary, encoded.indices.to_numpy().astype(f"u{width}"))
 
@@ -135,4 +167,4 @@ def _values(numbers: npt.NDArray[np.int64], type_: pa.DataType) -> pa.Array:
     return pa.array(numbers, pa.int64()).cast(type_)
 
 
-__all__ = ["AsTheyAre", "Distances", "Kinds", "Packed", "is_packable", "packed", "width_of"]
+__all__ = ["AsTheyAre", "Distances", "Kinds", "Packed", "is_packable", "joined", "packed", "width_of"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seiche.storage.packed import packed
+from seiche.storage.packed import AsTheyAre, Kinds, joined, packed
 
 WIDE = pa.decimal128(38, 2)
 COLUMNS: dict[pa.DataType, st.SearchStrategy[Any]] = {
@@ -43,6 +43,14 @@ def test_packed_values_are_what_they_were(data: st.DataObject, type_: pa.DataTyp
     assert some.to_pylist() == [values[row].as_py() for row in rows]
 
 
+@given(st.data(), st.sampled_from(list(COLUMNS)))
+def test_joined_columns_are_their_values_one_after_the_other(data: st.DataObject, type_: pa.DataType) -> None:
+    lists = data.draw(st.lists(st.lists(COLUMNS[type_], max_size=8), min_size=1, max_size=4))
+    parts = [pa.array(each, type_) for each in lists]
+    column = joined([packed(each) for each in parts])
+    assert column.taken() == pa.concat_arrays(parts)
+
+
 @pytest.mark.parametrize(
     ("values", "bytes_each"),
     [
@@ -68,3 +76,19 @@ def test_texts_of_few_kinds_take_a_byte_each() -> None:
 def test_kinds_that_come_late_are_counted_too() -> None:
     values = pa.array(["AIR"] * 1_000 + [f"part {number}" for number in range(70_000)])
     assert packed(values).taken() == values
+
+
+def test_kinds_of_joined_columns_are_few_together() -> None:
+    far, near = pa.array(["AIR", "SHIP"] * 1_000), pa.array(["RAIL", "AIR"] * 1_000)
+    column = joined([packed(far), packed(near)])
+    assert isinstance(column, Kinds)
+    assert sorted(column.texts.to_pylist()) == ["AIR", "RAIL", "SHIP"]
+    assert column.taken() == pa.concat_arrays([far, near])
+
+
+def test_too_many_kinds_together_are_kept_as_they_are() -> None:
+    parts = [pa.array([f"{part}"] * 1_000 + [f"{part} {n}" for n in range(40_000)]) for part in range(2)]
+    assert all(isinstance(packed(part), Kinds) for part in parts)
+    column = joined([packed(part) for part in parts])
+    assert isinstance(column, AsTheyAre)
+    assert column.taken() == pa.concat_arrays(parts)

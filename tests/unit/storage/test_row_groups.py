@@ -6,6 +6,7 @@ import logging
 import pickle
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -66,15 +67,19 @@ class Executors:
 
 
 class Folder(DataFolder):
-    """Counts the rows that are read of each column."""
+    """Counts the rows that are read of each column: all, and those that somebody waits for."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.read: Counter[str] = Counter()
+        self.awaited: Counter[str] = Counter()
 
     def read_group(self, path: str, metadata: pq.FileMetaData, group: int, names: Sequence[str]) -> pa.Table:
         found = super().read_group(path, metadata, group, names)
-        self.read.update(dict.fromkeys(found.column_names, found.num_rows))
+        rows = dict.fromkeys(found.column_names, found.num_rows)
+        self.read.update(rows)
+        if threading.current_thread() is threading.main_thread():
+            self.awaited.update(rows)
         return found
 
 
@@ -311,14 +316,64 @@ def test_a_base_that_rests_is_read_beside_and_remembered(tmp_path: Path) -> None
 
 def test_what_is_partly_remembered_is_looked_for_in_both_places(tmp_path: Path) -> None:
     executors = Executors()
-    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_100, executors=executors)
+    log = Log(tmp_path, list(range(400)), files=2, group=50, bytes_max=1_100, executors=executors)
     assert log.around(["number"], number=[3]) is not None
     assert log.data.read == {"number": 100}, "a row group of each file"
+    wanted = list(range(0, 400, 3))
+    found = log.around(["number"], number=wanted)
+    assert found is not None
+    assert of(found) == of(log.rows.select(["number"]), number=wanted)
+    assert asked_of(executors) == 6
+
+
+def test_the_driver_reads_what_little_it_does_not_remember(tmp_path: Path) -> None:
+    executors = Executors()
+    log = Log(tmp_path, list(range(200)), files=2, group=50, bytes_max=1_100, executors=executors)
+    assert log.around(["number"], number=[3]) is not None
     wanted = list(range(0, 200, 3))
     found = log.around(["number"], number=wanted)
     assert found is not None
     assert of(found) == of(log.rows.select(["number"]), number=wanted)
-    assert asked_of(executors) == 2
+    assert asked_of(executors) == 0
+    assert log.data.read == {"number": 200}, "each row group once"
+
+
+def test_a_file_of_which_much_is_wanted_is_remembered_whole(tmp_path: Path) -> None:
+    """Also where few of its row groups are asked for afterwards, and by a column that has no order in the file."""
+    executors = Executors()
+    log = Log(tmp_path, list(range(200)), files=2, group=10, bytes_max=500, executors=executors)
+    asked = []
+    for wanted in ({"number": list(range(0, 200, 25))}, {"number": [3, 4, 5, 199]}, {"berth": [2]}, {"berth": [0, 1]}):
+        found = log.around(["number", "ship", "berth"], **wanted)
+        assert found is not None
+        assert of(found, **wanted) == of(log.rows.select(["number", "ship", "berth"]), **wanted)
+        asked.append(asked_of(executors))
+        log.reader.settle()
+    assert 10 <= asked[0] < 20, "more than half of the row groups, but not all"
+    assert asked[1] == 0
+    assert asked[2] == 20, "berths are not in order yet, and to put them in order is not for whoever waits"
+    assert asked[3] == 0
+    assert log.data.read == {"number": 200, "ship": 200, "berth": 200}, "each row group once"
+
+
+def test_a_column_comes_to_those_of_a_file_that_is_remembered(tmp_path: Path) -> None:
+    executors = Executors()
+    log = Log(tmp_path, list(range(2_000)), files=1, group=10, bytes_max=2_000, executors=executors)
+    awaited = []
+    for names, wanted in (
+        (["number"], list(range(0, 2_000, 15))),
+        (["number", "ship"], [7, 999]),
+        (["number", "ship"], [1, 600, 1_200]),
+    ):
+        found = log.around(names, number=wanted)
+        assert found is not None
+        assert of(found, number=wanted) == of(log.rows.select(names), number=wanted)
+        log.reader.settle()
+        awaited.append(log.data.awaited.copy())
+    assert awaited[0] == {}, "executors look through what is too much"
+    assert awaited[1] == {"number": 20, "ship": 20}, "two row groups by the driver"
+    assert awaited[2] == awaited[1]
+    assert log.data.read == {"number": 2_020, "ship": 2_020}, "and all of them beside"
 
 
 def test_a_file_that_is_gone_is_no_trouble_beside(tmp_path: Path) -> None:
@@ -388,7 +443,7 @@ def test_row_groups_are_shared_out_among_tasks(tmp_path: Path, monkeypatch: pyte
 
 
 def test_executors_fill_in_a_column_that_files_lack(tmp_path: Path) -> None:
-    log = Log(tmp_path, list(range(20)), bytes_max=1, executors=Executors())
+    log = Log(tmp_path, list(range(20)), bytes_max=1, executors=Executors(), memory=0)
     crew = Column("crew", INTEGER, missing="12")
     log.version = replace(log.version, schema=replace(CALL, columns=(*CALL.columns, crew)))
     found = log.around(["crew", "number"], number=[7])
