@@ -219,7 +219,7 @@ class Config:
         maximum=2 * 1024 * 1024 * 1024,
     )
     lookup_memory_bytes: int = _setting(
-        1024 * 1024 * 1024,
+        2 * 1024 * 1024 * 1024,
         "most bytes of larger relations that the driver remembers, once it has read them to look rows up",
         unit="bytes",
         minimum=0,

@@ -153,9 +153,11 @@ def check_memory(config: Config) -> Finding:
     except (ValueError, OSError):
         return Finding(State.OK, "size of the memory is not known on this system")
     heap = int(config.driver_memory[:-1]) << {"k": 10, "m": 20, "g": 30, "t": 40}[config.driver_memory[-1].lower()]
-    fact = f"{_size(total)} of memory, driver_memory = {config.driver_memory}"
-    if heap > total * 0.8:
-        return Finding(State.WARN, fact, "Lower driver_memory, for instance SEICHE_DRIVER_MEMORY=1g.")
+    lookups = config.lookup_memory_bytes
+    fact = f"{_size(total)} of memory, driver_memory = {config.driver_memory}, for lookups {_size(lookups)}"
+    if heap + lookups > total * 0.8:
+        advice = "Lower driver_memory or lookup_memory_bytes, for instance SEICHE_DRIVER_MEMORY=1g."
+        return Finding(State.WARN, fact, advice)
     return Finding(State.OK, fact)
 
 
