@@ -43,11 +43,13 @@ class Scattered:
         self._orders, self._lines = (self._taken(table, "false") for table in KEYS)
 
     def next(self) -> Refresh:
-        gone = f"key % {self._every} = {self._turn}"
-        refresh = Refresh(self._orders, self._lines, gone)
-        self._orders, self._lines = (self._taken(table, gone) for table in KEYS)
-        self._turn += 1
-        return refresh
+        back = self._orders, self._lines
+        while True:
+            gone = f"key % {self._every} = {self._turn}"
+            self._orders, self._lines = (self._taken(table, gone) for table in KEYS)
+            self._turn += 1
+            if self._orders.num_rows:  # a run that was broken off has not brought its last ones back
+                return Refresh(*back, gone)
 
     def _taken(self, table: str, gone: str) -> pa.Table:
         return self._db.table(table).filter(gone.replace("key", KEYS[table])).toArrow()
