@@ -34,7 +34,7 @@ ANCHORS = {"q1": (119.0, 158.0), "q4": (13.9, 34.0), "q7": (20.0, 12.0), "q9": (
 # Events of one file for each table, and how many such files an epoch has: enough for epochs of one to five seconds.
 EVENTS_PER_FILE = 100_000
 FILES_PER_EPOCH = 5
-MORE_FILES = dict.fromkeys(("q0", "q1", "q2", "q3", "q8", "q10", "q13", "q14", "q21", "q22"), 10)
+OTHER_FILES = {**dict.fromkeys(("q0", "q1", "q2", "q3", "q8", "q10", "q13", "q14", "q21", "q22"), 10), "q4": 2, "q9": 3}
 WRITERS = 2  # of each table
 WARM = 4
 _EPOCH_SECONDS = (1.0, 5.0)
@@ -89,7 +89,7 @@ class _Events:
 def _one(name: str, query: str, times: int, events: _Events) -> Finding:
     folder = tempfile.mkdtemp(prefix="seiche-bench-")
     cores = os.cpu_count() or 1
-    files = MORE_FILES.get(name, FILES_PER_EPOCH)
+    files = OTHER_FILES.get(name, FILES_PER_EPOCH)
     try:
         with seiche.connect(folder) as db:
             events.make(db.spark, (WARM + times) * files)
