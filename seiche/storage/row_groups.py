@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seiche.errors import StorageUnavailable
-from seiche.model import NEIGHBOURS, VNODE, Column, DataFile, RelationSchema, Spread
+from seiche.model import NEIGHBOURS, VNODE, Column, DataFile, RelationSchema, Spread, physical_ms
 from seiche.storage.changes import vnode_column
 from seiche.storage.column_memory import WHOLE, ColumnMemory, Place, place_of_order
 from seiche.storage.evolution import constant
@@ -43,9 +43,9 @@ log = logging.getLogger(__name__)
 # Footers that are remembered.
 FOOTERS_MAX = 1_000
 
-# A base of which an epoch changes at most one row in so many will serve for some epochs: it is not folded soon, into
-# files that nobody remembers anything of.
-ROWS_PER_CHANGE = 100
+# A base that would be new from end to end in this time, at the pace at which its log grows, is soon folded, into files
+# that nobody remembers anything of.
+TURNOVER_MS = 5 * 60 * 1000
 
 # What one lookup goes through may take one part in so many of the memory.
 SHARE_OF_MEMORY = 2
@@ -325,9 +325,12 @@ class RowGroups:
 
 
 def _rests(version: RelationVersion) -> bool:
-    """Whether the base changes slowly."""
-    epochs = max(version.epoch - version.base.fold_epoch, 1)
-    return version.log_rows * ROWS_PER_CHANGE <= version.base_rows * epochs
+    """Whether the base changes slowly. The pace of a log of one epoch is not known, and taken to be fast."""
+    if not version.segments:
+        return True
+    begun = max(version.base.fold_epoch, min(segment.epoch_lo for segment in version.segments))
+    age_ms = physical_ms(version.epoch) - physical_ms(begun)
+    return version.log_rows * TURNOVER_MS <= version.base_rows * age_ms
 
 
 def _packed_sizes(footer: _Footer, column: Column) -> tuple[int, ...]:
