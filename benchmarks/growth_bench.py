@@ -4,7 +4,8 @@ As many orders come and leave in a refresh at both scales, 0.1 % of the smaller 
 follows the change or the tables. Where keys are recent, orders come at the end and leave at the start; where they are
 random, orders leave all over the table, and those of the refresh before come back. A few random ones are twenty orders.
 All queries are views at the same time, which are brought up to date one after the other: the epoch of one of them is
-the whole epoch without the time of the others.
+the whole epoch without the time of the others. Folds, and what is read ahead for later lookups, have ended before an
+epoch begins.
 
     python -m benchmarks g --scale 1 --folder /data/growth --queries q3 q5
 """
@@ -84,7 +85,6 @@ def _epochs(folder: Path, scale: float, parts: int, names: Sequence[str], times:
         for name in views:  # a run before may have made some of them
             db.execute(f"CREATE MATERIALIZED VIEW IF NOT EXISTS {name} AS {QUERIES[name]}")
         db.execute("WAIT")
-        db.database.maintenance.settle()
         for kind, refreshes in kinds.items():
             epochs = refreshed(db, refreshes, reports, times)
             for name in views:

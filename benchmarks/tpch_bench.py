@@ -126,7 +126,7 @@ def fill(db: seiche.Engine, rows: Generator, plain: Path) -> None:
         db.execute(f"CREATE TABLE {name} ({columns})")
         db.insert(name, rows.table(name))
         db.table(name).write.parquet(str(plain / name))
-    db.database.maintenance.settle()
+    settled(db)
 
 
 def _one(
@@ -158,10 +158,9 @@ def _one(
 
 
 def create(db: seiche.Engine, query: str) -> None:
-    """The query as the view `measured`, with nothing left to be folded."""
+    """The query as the view `measured`."""
     db.execute("DROP MATERIALIZED VIEW IF EXISTS measured")  # of a run that was stopped
     db.execute(f"CREATE MATERIALIZED VIEW measured AS {query}")
-    db.database.maintenance.settle()
 
 
 def usual_epoch(db: seiche.Engine, refreshes: Refreshes, reports: list[EpochReport], times: int) -> Epoch:
@@ -185,6 +184,12 @@ def _rows(db: seiche.Engine, query: str) -> list[str]:
     return sorted(str(tuple(row)) for row in db.sql(query))
 
 
+def settled(db: seiche.Engine) -> None:
+    """Waits for what is done beside the epochs: folds, and columns that are read for later lookups."""
+    db.database.maintenance.settle()
+    db.database.runtime.reader.settle()
+
+
 def _applied(db: seiche.Engine, refresh: Refresh, reports: list[EpochReport]) -> EpochReport:
     """Runs a refresh as one transaction; its epoch."""
     session = db.session()
@@ -193,7 +198,7 @@ def _applied(db: seiche.Engine, refresh: Refresh, reports: list[EpochReport]) ->
     session.insert("lineitem", refresh.lines)
     for table, key in KEYS.items():
         session.execute(f"DELETE FROM {table} WHERE {refresh.gone.replace('key', key)}")
-    db.database.maintenance.settle()
+    settled(db)
     del reports[:]
     session.execute("COMMIT")
     changed = [report for report in reports if report.requests]

@@ -88,6 +88,10 @@ class RelationReader:
         self._lock = threading.Lock()
         self._bases: dict[RelationId, tuple[Base, RelationSchema, DataFrame]] = {}
 
+    def settle(self) -> None:
+        """Waits until nothing is read ahead for later lookups. For tests and for tools."""
+        self._groups.settle()
+
     def weighted(self, version: RelationVersion, view: Callable[[DataFrame], str], predicate: str | None = None) -> str:
         """The query for the stored columns, `_vnode`, `_op` and `_epoch` (0 for rows of the base).
 

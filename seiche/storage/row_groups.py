@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from seiche.errors import StorageUnavailable
 from seiche.model import NEIGHBOURS, VNODE, Column, DataFile, RelationSchema, Spread, physical_ms
+from seiche.storage.beside import Beside
 from seiche.storage.changes import vnode_column
 from seiche.storage.column_memory import WHOLE, ColumnMemory, Place, place_of_order
 from seiche.storage.evolution import constant
@@ -151,7 +152,7 @@ class RowGroups:
         self._far_groups = far_groups
         self._lock = threading.Lock()
         self._footers: OrderedDict[str, _Footer] = OrderedDict()
-        self._beside: threading.Thread | None = None  # reads what executors had to look through
+        self._beside = Beside("remember-columns")  # reads what executors had to look through
 
     def around(self, version: RelationVersion, names: Sequence[str], wanted: Mapping[str, pa.Array]) -> pa.Table | None:
         """Some columns of those rows of the base among which all are that have a wanted value in each wanted column.
@@ -185,9 +186,7 @@ class RowGroups:
 
     def settle(self) -> None:
         """Waits until nothing is read beside."""
-        beside = self._beside
-        if beside is not None:
-            beside.join()
+        self._beside.settle()
 
     def _parted(self, chosen: Sequence[_Chosen], asked: _Asked) -> tuple[Sequence[_Chosen], Sequence[_Chosen]]:
         """The row groups for the driver to look through, and those for executors: what is not in memory, if it is
@@ -206,7 +205,7 @@ class RowGroups:
         return near, [each for each in far if each.groups]
 
     def _remember(self, near: Sequence[_Chosen], far: Sequence[_Chosen], asked: _Asked) -> None:
-        """Begins to read row groups into memory, where there is room for all of them and nothing else is being read.
+        """Has row groups read into memory soon, where there is room for all of them.
 
         Rows are found in one column faster than in many: a file is read as one where half of it was asked for, or where
         it was before and has a column that nobody asked for yet.
@@ -220,13 +219,7 @@ class RowGroups:
         size = sum(each.bytes_in_memory(columns) for each in worth)
         if not worth or self._memory.is_full or size * SHARE_OF_MEMORY > self._memory.bytes_max:
             return
-        with self._lock:
-            if self._beside is not None and self._beside.is_alive():
-                return
-            self._beside = threading.Thread(
-                target=self._read_beside, args=(worth, asked), name="remember-columns", daemon=True
-            )
-            self._beside.start()
+        self._beside.soon(lambda: self._read_beside(worth, asked))
 
     def _is_begun(self, file: DataFile, asked: _Asked) -> bool:
         """Whether some columns of a file are in memory as one."""
@@ -239,7 +232,8 @@ class RowGroups:
                 for group in each.groups:
                     if self._memory.is_full:
                         return
-                    self._wanted(each, group, asked)
+                    if self._memory.lacking(asked.needed(each.file, group)):
+                        self._wanted(each, group, asked)
         except StorageUnavailable as cause:  # a fold may have taken the file away: whoever needs it is told
             log.debug("columns are not remembered: %s", cause.message)
 
