@@ -36,7 +36,7 @@ EVENTS_PER_FILE = 100_000
 FILES_PER_EPOCH = 5
 OTHER_FILES = {**dict.fromkeys(("q0", "q1", "q2", "q3", "q8", "q10", "q13", "q14", "q21", "q22"), 10), "q4": 2, "q9": 3}
 WRITERS = 2  # of each table
-WARM = 4
+WARM = 6  # epochs in which Java compiles most of what it will
 _EPOCH_SECONDS = (1.0, 5.0)
 
 
