@@ -9,7 +9,7 @@ import pytest
 
 import seiche
 from seiche.model import RelationId
-from seiche.storage import relation
+from seiche.storage import relation, row_groups
 from seiche.storage.far_groups import FarGroups
 
 pytestmark = pytest.mark.spark
@@ -45,12 +45,17 @@ CHANGES = [
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("bytes_max", [1 << 25, 1, 0], ids=["by the driver", "by executors", "by Spark's reader"])
+@pytest.mark.parametrize(
+    ("bytes_max", "turnover_ms"),
+    [(1 << 25, row_groups.TURNOVER_MS), (1, row_groups.TURNOVER_MS), (1, 0), (0, 0)],
+    ids=["by the driver", "by executors", "in memory", "by Spark's reader"],
+)
 def test_few_changes_of_joins_find_their_partners_in_large_bases(
-    open_database: Open, monkeypatch: pytest.MonkeyPatch, bytes_max: int
+    open_database: Open, monkeypatch: pytest.MonkeyPatch, bytes_max: int, turnover_ms: int
 ) -> None:
     db = open_database(nearby_bytes_max=bytes_max)
     monkeypatch.setattr(relation, "NEAR_BASE_BYTES_MAX", 0)  # no base is small
+    monkeypatch.setattr(row_groups, "TURNOVER_MS", turnover_ms)  # 0: every base changes slowly
     db.execute(
         "CREATE TABLE ships (id int PRIMARY KEY, name varchar, tons bigint);"
         "CREATE TABLE arrivals (id int PRIMARY KEY, ship int, berth varchar, cargo bigint);"
@@ -65,6 +70,7 @@ def test_few_changes_of_joins_find_their_partners_in_large_bases(
         for name, query in VIEWS.items():
             held, asked = (sorted(map(str, db.sql(text))) for text in (f"SELECT * FROM {name}", query))
             assert held == asked, f"{name} after {change}"
+        db.database.runtime.reader.settle()
         if number in (0, 4):
             for name in ("ships", "arrivals", "berths", "idle", "visits"):
                 db.database.maintenance.fold_now(RelationId(db.database.catalog.find((name,)).id))
@@ -100,3 +106,42 @@ def test_executors_look_through_the_row_groups_of_keys_from_all_over_a_base(
     assert found
     assert all(each is not None for each in found), "executors could read"
     assert sum(table.num_rows for each in found for table in each.values()) < 1_000, "and sent few rows"
+
+
+def test_what_was_looked_up_once_is_found_in_memory_until_a_fold(
+    open_database: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relation, "NEAR_BASE_BYTES_MAX", 0)
+    monkeypatch.setattr(relation, "DRIVER_FILES_BYTES_MAX", 0)
+    monkeypatch.setattr(row_groups, "TURNOVER_MS", 0)  # every base changes slowly
+    asked: list[Any] = []
+    rows = FarGroups.rows
+
+    def seen(*arguments: Any) -> Any:
+        asked.append(arguments)
+        return rows(*arguments)
+
+    monkeypatch.setattr(FarGroups, "rows", seen)
+    db = open_database(nearby_bytes_max=1)
+    db.execute(
+        "CREATE TABLE ships (id bigint PRIMARY KEY, name varchar);"
+        "INSERT INTO ships SELECT n, 'ship ' || n FROM generate_series(1, 3000) AS g(n);"
+        "CREATE TABLE arrivals (id int PRIMARY KEY, ship bigint)"
+    )
+    query = "SELECT a.id, s.name FROM arrivals a JOIN ships s ON s.id = a.ship"
+    db.execute(f"CREATE MATERIALIZED VIEW visits AS {query}")
+    ships = RelationId(db.database.catalog.find(("ships",)).id)
+    for number, fold in enumerate((True, False, False, True, False)):
+        if fold:
+            db.database.maintenance.fold_now(ships)
+        del asked[:]
+        first = number * 100
+        db.execute(f"INSERT INTO arrivals SELECT n, n * 5 FROM generate_series({first + 1}, {first + 100}) AS g(n)")
+        assert bool(asked) == fold, "executors look through the files of a new base, and nobody through the others"
+        db.database.runtime.reader.settle()
+        db.execute(
+            f"UPDATE ships SET name = 'renamed {number}' WHERE id % 55 = 0; DELETE FROM ships WHERE id = {first + 5}"
+        )
+        held, wanted = (sorted(map(str, db.sql(text))) for text in ("SELECT * FROM visits", query))
+        assert held == wanted
+        assert len(held) == first + 100 - number - 1
