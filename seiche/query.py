@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.serializers import NoOpSerializer
@@ -101,6 +103,38 @@ def open_scope(spark: SparkSession, stop_if_told: Callable[[], None] = lambda: N
         yield scope
     finally:
         scope.close()
+
+
+def without_inference(frame: DataFrame) -> DataFrame:
+    """The same rows, planned without asking what the equality of columns implies.
+
+    Spark writes an equality down for all names that its columns go by. A union of joins by three columns, of which both
+    sides are shown, has so many of them that planning does not end.
+    """
+    jvm: Any = frame.sparkSession._jvm
+    plan = frame._jdf.queryExecution().analyzed()
+    other = _sessions_without_inference.of(frame.sparkSession)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(other._jsparkSession, plan), other)
+
+
+class _SessionsWithoutInference:
+    """Beside each session another one of the same Spark, which differs in one setting. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
+
+    def of(self, spark: SparkSession) -> SparkSession:
+        with self._lock:
+            found = self._known.get(spark)
+            if found is None:
+                found = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+                found.conf.set("spark.sql.constraintPropagation.enabled", "false")
+                self._known[spark] = found
+            return found
+
+
+_sessions_without_inference = _SessionsWithoutInference()
 
 
 def render(query: exp.Expr, view_of: Callable[[str], str], now_ms: int | None = None) -> str:

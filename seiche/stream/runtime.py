@@ -18,7 +18,16 @@ from seiche.metrics import EngineMetrics
 from seiche.model import EPOCH, OP, VNODE, Epoch, RelationId, RelationSchema, Segment, physical_ms
 from seiche.plan.algebra import Plan, Scan, TemporalFilter, temporal_filters
 from seiche.plan.choice import MEASURED, Costs
-from seiche.query import Scope, is_local, is_too_large, local_rows, open_scope, to_arrow, to_arrow_within_limits
+from seiche.query import (
+    Scope,
+    is_local,
+    is_too_large,
+    local_rows,
+    open_scope,
+    to_arrow,
+    to_arrow_within_limits,
+    without_inference,
+)
 from seiche.storage.among import can_list
 from seiche.storage.changes import Changes, arrow_schema, consolidate, local_frame, spark_ddl, vnode_sql
 from seiche.storage.relation import RelationReader
@@ -219,6 +228,7 @@ class Runtime:
                 f"SELECT {names}, cast(sum(`{OP}`) as tinyint) AS `{OP}` FROM {scope.view(frame)}"
                 f" GROUP BY {names} HAVING sum(`{OP}`) <> 0"
             )
+            net = without_inference(net)
         return self.written(relation, schema, self.writer.write_frame(relation, schema, self.spread(net), epoch))
 
     def count_failures(self, table: pa.Table, failures: Failures | None) -> pa.Table:

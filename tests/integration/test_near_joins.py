@@ -145,3 +145,32 @@ def test_what_was_looked_up_once_is_found_in_memory_until_a_fold(
         held, wanted = (sorted(map(str, db.sql(text))) for text in ("SELECT * FROM visits", query))
         assert held == wanted
         assert len(held) == first + 100 - number - 1
+
+
+def test_a_join_by_several_columns_of_which_both_sides_are_shown_is_planned_in_time(open_database: Open) -> None:
+    """Where many rows of both sides change in one epoch: Spark would look for what all the equal columns imply."""
+    db = open_database()
+    db.execute(
+        "CREATE TABLE ships (id bigint, name varchar, at timestamp) APPEND ONLY;"
+        "CREATE TABLE arrivals (ship bigint, at timestamp) APPEND ONLY"
+    )
+    query = """
+        SELECT s.id, s.name, s.begun FROM
+          (SELECT id, name, window_start AS begun, window_end AS ended FROM TUMBLE(ships, at, INTERVAL '10' SECOND)
+           GROUP BY id, name, window_start, window_end) s
+        JOIN
+          (SELECT ship, window_start AS begun, window_end AS ended FROM TUMBLE(arrivals, at, INTERVAL '10' SECOND)
+           GROUP BY ship, window_start, window_end) a
+        ON s.id = a.ship AND s.begun = a.begun AND s.ended = a.ended"""
+    db.execute(f"CREATE MATERIALIZED VIEW together AS {query}")
+    for first in (0, 10):
+        db.execute("ALTER SYSTEM SET inline_rows_max = 50000")
+        session = db.session()
+        session.execute("BEGIN")
+        rows = f"timestamp '2026-01-01' + n * interval '1 second' FROM generate_series({first}, {first + 12}) AS g(n)"
+        session.execute(f"INSERT INTO ships SELECT n, 'ship ' || n, {rows}; INSERT INTO arrivals SELECT n, {rows}")
+        db.execute("ALTER SYSTEM SET inline_rows_max = 0")
+        session.execute("COMMIT")
+    held, wanted = (sorted(map(str, db.sql(text))) for text in ("SELECT * FROM together", query))
+    assert held == wanted
+    assert len(held) == 23
