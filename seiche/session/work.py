@@ -149,8 +149,8 @@ class Work:
             try:
                 return future.result(timeout=_POLL_SECONDS)
             except FutureTimeout:
-                if future.done():
-                    raise
+                if future.done():  # with a time-out of its own, or just after this one
+                    return future.result()
                 try:
                     self.stop_if_told()
                 except QueryCanceled as told:
