@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import wait as wait_for
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -68,12 +68,7 @@ def wait_or_leave(call: Callable[[], T], stop_if_told: Callable[[], None], cance
     """
     future = _threads.submit(call)
     told_at: float | None = None
-    while True:
-        try:
-            return future.result(timeout=_POLL_SECONDS)
-        except FutureTimeout:
-            if future.done():  # it came just now, or the call itself ran into a limit of time
-                return future.result()
+    while not ends_within(future, _POLL_SECONDS):
         try:
             stop_if_told()
         except QueryCanceled:
@@ -82,6 +77,12 @@ def wait_or_leave(call: Callable[[], T], stop_if_told: Callable[[], None], cance
             if now - told_at >= _PATIENCE_SECONDS and _left.acquire(blocking=False):
                 _leave(future, cancel_jobs)
                 raise
+    return future.result()
+
+
+def ends_within(future: Future[Any], seconds: float) -> bool:
+    """Waits without asking for the value: an error of the work that is a time-out is not taken for one of the wait."""
+    return future.done() or bool(wait_for([future], timeout=seconds).done)
 
 
 def _leave(future: Future[Any], cancel_jobs: Callable[[], None]) -> None:

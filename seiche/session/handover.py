@@ -7,6 +7,8 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from seiche.session.apart import ends_within
+
 _FIRST_RETRY_S, _LAST_RETRY_S = 1.0, 60.0
 _LOOK_S = 0.1  # between two looks whether rows that wait are still wanted
 
@@ -27,19 +29,16 @@ def awaited(future: Future[Any], check: Callable[[], None], flush: Callable[[], 
     The checkpoint that makes these durable may be many barriers away, so it is asked for by `flush`.
     """
     flushed = False
-    while True:
+    while not ends_within(future, _LOOK_S):
         try:
-            future.result(_LOOK_S)
-            return
-        except TimeoutError:
-            try:
-                check()
-            except Unwanted:
-                if future.cancel():
-                    raise
-                if not flushed:
-                    flush()
-                    flushed = True
+            check()
+        except Unwanted:
+            if future.cancel():
+                raise
+            if not flushed:
+                flush()
+                flushed = True
+    future.result()
 
 
 def longer(seconds: float) -> float:

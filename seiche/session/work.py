@@ -9,8 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
-from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +16,7 @@ from typing import Any, TypeVar
 from pyspark import SparkContext
 
 from seiche.errors import QueryCanceled, SeicheError
-from seiche.session.apart import wait_or_leave
+from seiche.session.apart import ends_within, wait_or_leave
 from seiche.sql.failures import translate_spark_error
 
 _POLL_SECONDS = 0.05
@@ -146,32 +144,24 @@ class Work:
             if patient_until is not None and time.monotonic() > patient_until:
                 patient_until = None
                 self._say_why()
+            if ends_within(future, _POLL_SECONDS):
+                return future.result()
             try:
-                return future.result(timeout=_POLL_SECONDS)
-            except FutureTimeout:
-                if future.done():  # with a time-out of its own, or just after this one
-                    return future.result()
-                try:
-                    self.stop_if_told()
-                except QueryCanceled as told:
-                    if not owned or future.cancel():
-                        raise
-                    if through:
-                        continue
-                    detail = "An epoch had taken it up already: what it asked for may still happen."
-                    raise QueryCanceled(told.message, detail=detail) from None
+                self.stop_if_told()
+            except QueryCanceled as told:
+                if not owned or future.cancel():
+                    raise
+                if through:
+                    continue
+                detail = "An epoch had taken it up already: what it asked for may still happen."
+                raise QueryCanceled(told.message, detail=detail) from None
 
     def wait_telling(self, future: Future[Any], tell: Callable[[], None]) -> None:
         """Waits for what others own too; `tell` is called again and again meanwhile."""
-        while True:
-            try:
-                future.result(timeout=_POLL_SECONDS)
-                return
-            except FutureTimeout:
-                if future.done():
-                    raise
-                self.stop_if_told()
+        while not ends_within(future, _POLL_SECONDS):
+            self.stop_if_told()
             tell()
+        future.result()
 
     def wait_at_most(self, future: Future[Any], seconds: float) -> None:
         """Waits for what may not come, and stops wanting it then."""
@@ -179,7 +169,7 @@ class Work:
         try:
             while not future.done() and (left := until - time.monotonic()) > 0:
                 self.stop_if_told()
-                wait_for([future], timeout=min(_POLL_SECONDS, left))
+                ends_within(future, min(_POLL_SECONDS, left))
         finally:
             future.cancel()
 
