@@ -7,9 +7,11 @@ month for 30 days and a day for 24 hours, as PostgreSQL does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlglot import exp
 
+from seiche.sql.attempts import attempted
 from seiche.sql.casts import convert, instant, local_time, micros_of
 from seiche.sql.literals import MICROS_PER_DAY, constant_integer, interval_constant, interval_literal
 from seiche.sql.moments import moved
@@ -49,6 +51,7 @@ from seiche.types import (
     numeric,
 )
 
+_APART = "apart"  # the mark of a difference of moments
 _MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 # PostgreSQL's calendar, in days since 1970: from 4714-11-24 BC to 5874897-12-31.
@@ -105,6 +108,39 @@ def length(node: exp.Expr) -> exp.Expr:
     return binary(exp.Add, _LENGTH, whole, spark_cast(micros_in(node), numeric(19, 0)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """What a bound difference of two moments was made of."""
+
+    left: exp.Expr
+    right: exp.Expr
+    type: SqlType  # in which both are compared
+
+    def __deepcopy__(self, _: object) -> _Apart:
+        return self  # it is only read
+
+
+def lengths(left: exp.Expr, right: exp.Expr, settings: Settings) -> tuple[exp.Expr, exp.Expr]:
+    """Those of two intervals. How far moments are apart, compared with a constant or with such another, is a bigint."""
+    short = _micros_alone(left, settings), _micros_alone(right, settings)
+    if short[0] is not None and short[1] is not None:
+        return short[0], short[1]
+    return length(left), length(right)
+
+
+def _micros_alone(node: exp.Expr, settings: Settings) -> exp.Expr | None:
+    if (constant := interval_constant(node)) is not None:
+        months, days, micros = constant
+        total = (months * 30 + days) * MICROS_PER_DAY + micros
+        return bigint(total) if abs(total) < 2**63 else None
+    apart = node.unnest().meta.get(_APART)
+    if not isinstance(apart, _Apart):
+        return None
+    operands = apart.left.copy(), apart.right.copy()
+    made = _micros_between(*(convert(each, apart.type, settings) for each in operands))
+    return made if settings.strict else attempted(made, operands)
+
+
 def arithmetic(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings) -> exp.Expr | None:
     """The result, or None where no such operator exists."""
     a, b = type_of(left).kind, type_of(right).kind
@@ -128,7 +164,10 @@ def arithmetic(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings)
         case "-", _, _ if a in _MOMENTS and b in _MOMENTS:
             zoned = Kind.TIMESTAMPTZ in (a, b)
             type_ = TIMESTAMPTZ if zoned else TIMESTAMP
-            return difference(convert(left, type_, settings), convert(right, type_, settings))
+            apart = _Apart(left.copy(), right.copy(), type_)
+            made = difference(convert(left, type_, settings), convert(right, type_, settings))
+            made.meta[_APART] = apart
+            return made
         case "-", Kind.TIME, Kind.TIME:
             made = build(integer(0), integer(0), binary(exp.Sub, BIGINT, left, right))
             return unless_null(made, left, right)
@@ -263,10 +302,14 @@ def _add(unit: str, amount: exp.Expr, node: exp.Expr) -> exp.Expr:
 
 def difference(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """Days and time between two timestamps."""
-    micros = binary(exp.Sub, BIGINT, micros_of(left), micros_of(right))
+    micros = _micros_between(left, right)
     days = spark_cast(binary(exp.IntDiv, BIGINT, micros, bigint(MICROS_PER_DAY)), INTEGER)
     made = build(integer(0), days, binary(exp.Mod, BIGINT, micros.copy(), bigint(MICROS_PER_DAY)))
     return unless_null(made, left, right)
+
+
+def _micros_between(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return binary(exp.Sub, BIGINT, micros_of(left), micros_of(right))
 
 
 def _at_time(day: exp.Expr, time: exp.Expr) -> exp.Expr:

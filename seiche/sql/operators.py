@@ -396,7 +396,7 @@ def comparable(symbol: str, left: exp.Expr, right: exp.Expr, settings: Settings)
         type_ = DOUBLE if a != b and (a.is_float or b.is_float) else common_type([a, b], symbol)
         return convert(left, type_, settings), convert(right, type_, settings)
     if a.kind is Kind.INTERVAL and b.kind is Kind.INTERVAL:
-        return intervals.length(left), intervals.length(right)
+        return intervals.lengths(left, right, settings)
     if a == b:
         return left, right
     if a.kind is Kind.STRUCT and b.kind is Kind.STRUCT and len(a.fields) == len(b.fields):

@@ -121,6 +121,28 @@ def test_a_literal_in_a_row_takes_the_type_of_the_struct_it_becomes() -> None:
     assert "'5'" not in made
 
 
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    ("condition", "micros"),
+    [
+        ("arrived - timestamp '2024-01-01' <= interval '1 day 2 seconds'", 86_402_000_000),
+        ("interval '1 month' > (arrived - date '2024-01-01')", 30 * 86_400_000_000),
+        ("arrived - timestamp '2024-01-01' < timestamp '2024-01-03' - arrived", None),
+    ],
+)
+def test_how_far_moments_are_apart_is_compared_as_a_number(condition: str, micros: int | None, strict: bool) -> None:
+    shown = bound(f"SELECT {condition} FROM ships", Settings(now_ms=0, strict=strict)).ast.sql("spark").lower()
+    assert "named_struct" not in shown
+    assert "unix_micros(cast(`ships`.`arrived` as timestamp))" in shown
+    assert micros is None or f"{micros} as bigint" in shown
+
+
+@pytest.mark.parametrize("other", ["interval '178956970 years'", "doubled * interval '1 day'"])
+def test_how_far_moments_are_apart_is_compared_whole_with_what_may_be_longer(other: str) -> None:
+    shown = bound(f"SELECT arrived - timestamp '2024-01-01' < {other} FROM ships").ast.sql("spark").lower()
+    assert "decimal(12, 0)" in shown
+
+
 def test_hidden_column_answers_to_its_name() -> None:
     assert names(bound("SELECT _row_id FROM ships")) == ["_row_id"]
 
