@@ -409,7 +409,9 @@ def is_append_only(plan: Plan) -> bool:
             return True
         case Recompute() | Recursion():
             return is_constant(plan)
-        case TemporalFilter() | Aggregate() | Keyed() | TopN():
+        case Keyed():  # each row meets what it looks up once, and keeps it
+            return plan.looked_up is not None and is_append_only(plan.inputs[0])
+        case TemporalFilter() | Aggregate() | TopN():
             return False
 
 

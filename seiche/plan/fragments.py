@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from seiche.model import RelationId, RelationSchema, Spread
+from seiche.model import RelationId, RelationSchema
 from seiche.plan.algebra import (
     Aggregate,
     ChangeLog,
@@ -58,11 +58,12 @@ def cut(
     plan: Plan,
     target: RelationId,
     new_internal: Callable[[], RelationId],
-    spread: Mapping[RelationId, Spread] = MappingProxyType({}),
+    existing: Mapping[RelationId, RelationSchema] = MappingProxyType({}),
 ) -> tuple[Fragment, ...]:
     """The fragments of a view stored as `target`, inputs before what reads them.
 
-    `spread` is that of relations which are stored already; new ones have the newest.
+    Relations that exist already keep how their keys are spread, and what was not known of them when they were created:
+    that their rows never leave.
     """
     fragments: list[Fragment] = []
 
@@ -75,7 +76,8 @@ def cut(
 
     def store(node: Plan, relation: RelationId) -> Scan:
         shape = fragment_schema(node)
-        shape = replace(shape, spread=spread.get(relation, shape.spread))
+        if (old := existing.get(relation)) is not None:
+            shape = replace(shape, spread=old.spread, append_only=shape.append_only and old.append_only)
         fragments.append(Fragment(relation, shape, node))
         return Scan(relation, shape)
 

@@ -286,8 +286,8 @@ class Database:
 
         stored = {RelationId(child.id): child.relation for child in catalog.children(view.id)}
         stored[RelationId(view.id)] = view.relation
-        spread = {relation: schema.spread for relation, schema in stored.items() if schema is not None}
-        fragments = cut(plan, RelationId(view.id), next_internal, spread)
+        existing = {relation: schema for relation, schema in stored.items() if schema is not None}
+        fragments = cut(plan, RelationId(view.id), next_internal, existing)
         if any(fragment.schema != stored.get(fragment.relation) for fragment in fragments):
             raise InvariantError(
                 f"{view} is planned otherwise than when it was created",

@@ -353,22 +353,25 @@ def _driving(plan: Keyed) -> list[tuple[Plan, tuple[str, ...]]]:
 
 
 def partners(plan: Keyed, reads: EpochReads, *, broadcast: bool) -> str:
-    """The rows of the second input at the new epoch that rows of the first one, which is `l0` there, may join with."""
+    """The rows of the second input at the new epoch that rows of the first one, which is `l0` there, may join with.
+
+    Where those are many it is all rows: to look for partners twice would gain nothing.
+    """
     source = plan.inputs[1]
     rows = exact_sql(source, reads, reads.after)
-    if not plan.looked_up:
+    if not plan.looked_up or not broadcast:
         return rows
     names = ", ".join(f"s.`{field.name}`" for field in source.fields)
     same = " AND ".join(f"s.`{theirs}` <=> w.`{mine}`" for mine, theirs in plan.looked_up)
-    hint = "/*+ BROADCAST(w) */ " if broadcast else ""
-    return f"SELECT {hint}{names}, s.`{OP}` FROM ({rows}) s LEFT SEMI JOIN l0 w ON {same}"
+    return f"SELECT /*+ BROADCAST(w) */ {names}, s.`{OP}` FROM ({rows}) s LEFT SEMI JOIN l0 w ON {same}"
 
 
 def evaluated(plan: Keyed, inputs: Sequence[str], reads: EpochReads) -> str:
     """The node's query over queries for its inputs, at the time of the new epoch; `_op` is 1."""
     tables = ", ".join(f"l{number} AS ({query})" for number, query in enumerate(inputs))
     columns = [f"cast(`{field.name}` as {field.type.spark}) AS `{field.name}`" for field in plan.columns]
-    body = at(plan.body.transform(tolerant), reads.now_ms(reads.after))
+    arrival = plan.looked_up is not None and len(plan.inputs) == 1
+    body = at(plan.body.transform(tolerant), reads.now_ms(reads.after), stored=arrival)
     return f"SELECT {', '.join(columns)}, cast(1 as tinyint) AS `{OP}` FROM (WITH {tables} {body})"
 
 

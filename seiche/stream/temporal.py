@@ -22,12 +22,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from seiche.model import EPOCH, OP, Epoch, RelationId, Segment
 from seiche.plan.algebra import ClockBound, TemporalFilter
 from seiche.plan.temporal import shift_micros
 from seiche.sql.invocations import NOW
+from seiche.storage.changes import number_sql
 from seiche.storage.versions import RelationVersion
 
 # The next moments that are remembered for a bound. Beyond them the input is asked again.
@@ -79,12 +80,16 @@ def crossing_rows(plan: TemporalFilter, rows: str, old_ms: int, new_ms: int) -> 
     return f"SELECT {names}, {sign} FROM ({rows}) AS x WHERE {was} <> {now}"
 
 
-def at(expression: exp.Expr, now_ms: int) -> str:
-    """An expression at a time, as text for Spark."""
+def at(expression: exp.Expr, now_ms: int, *, stored: bool = False) -> str:
+    """An expression at a time, as text for Spark.
+
+    `stored` is for a time that stands in a SELECT list alone: the code that Spark makes for it serves all epochs.
+    """
+    number = exp.Literal.number(now_ms) if not stored else parse_one(number_sql(now_ms), dialect="spark")
 
     def moment(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Anonymous) and str(node.this).lower() == NOW:
-            return exp.Anonymous(this="timestamp_millis", expressions=[exp.Literal.number(now_ms)])
+            return exp.Anonymous(this="timestamp_millis", expressions=[number.copy()])
         return node
 
     return expression.transform(moment).sql("spark")

@@ -1,8 +1,8 @@
 """Parts that are a history: rows meet something as it is at the epoch in which they come, and keep it.
 
 That is the right side of a temporal join, or the time of the epoch. What an append-only left side brings is joined and
-added: neither the left side's storage nor the view's is read. Any
-other left side goes by the affected keys, which are its own; see `keyed`.
+added: neither the left side's storage nor the view's is read, and no row leaves. Any other left side goes by the
+affected keys, which are its own; see `keyed`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ def step(fragment: Fragment, runtime: Runtime, reads: EpochReads, *, small: bool
     inputs = [arrived, *([keyed.partners(plan, reads, broadcast=small)] if len(plan.inputs) > 1 else [])]
     query = keyed.evaluated(plan, inputs, reads)
     frame = reads.scope.sql(with_vnode(query, fragment.schema))
+    if fragment.schema.append_only and not small:
+        return runtime.emit_rows(fragment.relation, fragment.schema, frame, reads.after)
     return runtime.emit(fragment.relation, fragment.schema, frame, reads.after, small=small)
 
 

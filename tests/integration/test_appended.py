@@ -255,3 +255,48 @@ def _base(db: seiche.Engine, name: str) -> list[str]:
 def _rows_by_vnode(db: seiche.Engine, name: str) -> dict[int, int]:
     rows = db.database.runtime.reader.exact(_version(db, name)).groupBy("_vnode").count().collect()
     return dict(rows)
+
+
+def test_many_rows_at_a_time_keep_what_they_met_when_they_came(open_database: Open) -> None:
+    settings = {"inline_rows_max": 3, "fold_min_rows": 40}
+    db = open_database(**settings)
+    db.execute("CREATE TABLE arrivals (ship int, tons bigint) APPEND ONLY")
+    db.execute("CREATE TABLE ships (id int PRIMARY KEY, name varchar)")
+    db.execute("INSERT INTO ships VALUES (1, 'Aurora'), (2, 'Borealis')")
+    join = "JOIN ships FOR SYSTEM_TIME AS OF PROCTIME() AS s ON s.id = a.ship % 4"
+    views = {
+        "met": f"SELECT a.tons, s.name FROM arrivals a {join}",
+        "all_": f"SELECT a.tons, s.name FROM arrivals a LEFT {join}",
+        "counted": f"SELECT s.name, count(*) AS n, max(a.tons) AS most FROM arrivals a {join} GROUP BY s.name",
+        "heaviest": "SELECT name, tons FROM (SELECT *, row_number() OVER (PARTITION BY name ORDER BY tons DESC) AS n"
+        f" FROM (SELECT a.tons, s.name FROM arrivals a {join}) x) y WHERE n <= 2",
+        "seen": "SELECT tons, proctime() AS at FROM arrivals",
+        "moments": "SELECT count(*) AS n FROM (SELECT proctime() AS at FROM arrivals) x GROUP BY at",
+    }
+    for name, query in views.items():
+        db.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    met: list[tuple[int, str | None]] = []
+
+    def arrive(first: int, last: int, names: dict[int, str]) -> None:
+        db.execute(f"INSERT INTO arrivals SELECT i, i FROM generate_series({first}, {last}) AS g(i)")
+        met.extend((i, names.get(i % 4)) for i in range(first, last + 1))
+        found = [each for each in met if each[1] is not None]
+        groups = {name: sorted((tons for tons, its in found if its == name), reverse=True) for _, name in found}
+        assert _rows(db, "SELECT * FROM met") == sorted(map(repr, found))
+        assert _rows(db, "SELECT * FROM all_") == sorted(map(repr, met))
+        assert _rows(db, "SELECT * FROM counted") == sorted(repr((n, len(t), t[0])) for n, t in groups.items())
+        assert _rows(db, "SELECT * FROM heaviest") == sorted(repr((n, t)) for n, ts in groups.items() for t in ts[:2])
+        assert _rows(db, "SELECT tons FROM seen") == sorted(repr((tons,)) for tons, _ in met)
+
+    arrive(1, 30, {1: "Aurora", 2: "Borealis"})
+    db.execute("UPDATE ships SET name = 'Cirrus' WHERE id = 1")
+    db.execute("INSERT INTO ships VALUES (3, 'Dione')")
+    arrive(31, 70, {1: "Cirrus", 2: "Borealis", 3: "Dione"})
+    db.database.maintenance.settle()
+    db.close()
+    db = open_database(**settings)
+    db.execute("DELETE FROM ships WHERE id = 2")
+    arrive(71, 72, {1: "Cirrus", 3: "Dione"})
+    arrive(73, 110, {1: "Cirrus", 3: "Dione"})
+    assert _rows(db, "SELECT * FROM moments") == sorted(repr((n,)) for n in (30, 40, 2, 38))
+    assert _rows(db, "SELECT count(DISTINCT at) AS n FROM seen") == ["(4,)"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from seiche.errors import FeatureNotSupported
-from seiche.model import RelationId
+from seiche.model import RelationId, Spread
 from seiche.plan.algebra import Aggregate, Keyed, Plan, Recursion, Scan, Select, follows_clock, recomputed
 from seiche.plan.fragments import Fragment, count_internal, cut
 from tests.unit.plan.harbour import ARRIVALS, BERTHS, NEW, SHIPS, TIDES, Harbour
@@ -155,3 +156,14 @@ def test_a_history_cannot_be_part_of_a_recursion(harbour: Harbour) -> None:
             SELECT a.ship FROM t JOIN arrivals a ON a.berth = t.id
             JOIN ships FOR SYSTEM_TIME AS OF PROCTIME() s ON s.id = a.ship) SELECT id FROM t"""
         )
+
+
+def test_what_is_stored_keeps_what_was_not_known_of_it_when_it_was_created(harbour: Harbour) -> None:
+    plan = harbour.plan("SELECT seen, count(*) FROM (SELECT proctime() AS seen FROM tides) x GROUP BY seen")
+    arrived, counted = fragments(plan)
+    assert arrived.schema.append_only
+    older = replace(arrived.schema, append_only=False, spread=Spread.BY_WHOLE_KEY)
+    again, above = cut(plan, NEW, iter([arrived.relation]).__next__, {arrived.relation: older, NEW: counted.schema})
+    assert again.schema == older
+    assert isinstance(above.plan, Aggregate)
+    assert above.plan.input == Scan(arrived.relation, older)
