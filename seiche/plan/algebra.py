@@ -30,6 +30,7 @@ from sqlglot import exp
 from seiche.model import CHANGELOG_ROW_ID, Column, RelationId, RelationSchema
 from seiche.sql.change_log import OPERATION
 from seiche.sql.invocations import NOW
+from seiche.sql.written import in_place_of
 from seiche.types import BIGINT, INTEGER, SMALLINT, SqlType
 
 
@@ -498,10 +499,10 @@ def rewrite_columns(expr: exp.Expr, replace: Callable[[exp.Column], exp.Expr]) -
     """A copy of an expression with its columns replaced."""
 
     def visit(node: exp.Expr) -> exp.Expr:
-        return replace(node) if isinstance(node, exp.Column) and not is_variable(node) else node
+        return in_place_of(replace(node), node) if isinstance(node, exp.Column) and not is_variable(node) else node
 
     if isinstance(expr, exp.Column):
-        return replace(expr) if not is_variable(expr) else expr.copy()
+        return in_place_of(replace(expr), expr) if not is_variable(expr) else expr.copy()
     return expr.copy().transform(visit, copy=False)
 
 

@@ -3,9 +3,7 @@
 One description serves every format: `describe` builds it from the fragments that really run, and `text`,
 `as_json` and `dot` print it.
 
-Inside a plan, columns have names that only the machine likes (`l0.a1`, `c2`). Here each of them is shown as what it
-stands for: a column of a named input, or the aggregate call as the user wrote it. Casts that cannot change a value
-are left out, and functions that give NULL instead of failing are shown as the operators that they stand for.
+How an expression reads is told in `wording`.
 """
 
 from __future__ import annotations
@@ -37,7 +35,6 @@ from seiche.plan.algebra import (
     TopN,
     UnionAll,
     follows_clock,
-    input_index,
     is_constant,
     rewrite_columns,
 )
@@ -49,10 +46,11 @@ from seiche.plan.keyed import meaning
 from seiche.plan.marks import told
 from seiche.plan.state import COUNT, group_state
 from seiche.plan.temporal import bound_text
+from seiche.plan.wording import Spellings, condition, named, qualified, resolved, typed, worded
 from seiche.sql.aggregates import AggregateCall, aggregate, is_aggregate_node
 from seiche.sql.invocations import NOW
 from seiche.sql.nodes import Settings
-from seiche.types import Kind, SqlType
+from seiche.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +172,11 @@ class _Reader:
     def _read(self, plan: Plan) -> _Shown:
         match plan:
             case Scan() if plan.relation in self._rounds:
-                columns = {field.name: _column(field) for field in plan.fields}
+                columns = {field.name: named(field) for field in plan.fields}
                 return _Shown(_ROUND_BEFORE, "rounds", columns, columns)
             case Scan():
                 name = self._name_of(plan.relation)
-                columns = {field.name: _column(field) for field in plan.fields}
+                columns = {field.name: named(field) for field in plan.fields}
                 return _Shown(Node(f"Scan {name}", "stored changes", plan.key, ()), name, columns, columns)
             case Select(inputs=(Closing() as inner,)) if _is_plain(plan):
                 return self.read(inner)
@@ -206,14 +204,14 @@ class _Reader:
     def _select(self, plan: Select, *, below_aggregate: bool = False) -> _Shown:
         """Below an Aggregate, which shows the expressions itself, a Select is only what it filters and joins."""
         inputs = _told_apart([self.read(child) for child in plan.inputs])
-        columns = _columns(inputs, qualified=len(inputs) > 1)
+        columns = _columns(inputs, several=len(inputs) > 1)
         spellings = tuple(each for shown in inputs for each in shown.spellings)
-        meanings = {item.field.name: _resolved(item.expr, columns, item.field.type) for item in plan.items}
+        meanings = {item.field.name: resolved(item.expr, columns, item.field.type) for item in plan.items}
         details = []
         if not below_aggregate:
             details.append(f"output: {_output(plan.items, meanings, spellings)}")
         if plan.conjuncts:
-            conditions = (_condition(_resolved(each, columns), spellings) for each in plan.conjuncts)
+            conditions = (condition(resolved(each, columns), spellings) for each in plan.conjuncts)
             details.append(f"where: {' AND '.join(conditions)}")
         if len(inputs) > 1:
             operator = f"Join of {len(inputs)} inputs"
@@ -225,7 +223,7 @@ class _Reader:
             technique = "change rule: changes are mapped"
         key = tuple(_key_part(plan, name, meanings, shown=not below_aggregate) for name in plan.key)
         node = Node(operator, technique, key, tuple(details), tuple(shown.node for shown in inputs))
-        fields = meanings if below_aggregate else {field.name: _column(field) for field in plan.fields}
+        fields = meanings if below_aggregate else {field.name: named(field) for field in plan.fields}
         name = inputs[0].name if len(inputs) == 1 else "rows"
         return _Shown(node, name, fields, meanings, spellings)
 
@@ -234,7 +232,7 @@ class _Reader:
         bounds = []
         for each in plan.bounds:
             value = rewrite_columns(each.value, lambda column: below.fields[column.name].copy())
-            bounds.append(f"{_sql(value, below.spellings)} {each.comparison} {bound_text(each.bound)}")
+            bounds.append(f"{worded(value, below.spellings)} {each.comparison} {bound_text(each.bound)}")
         technique = (
             "change rule: changes are filtered; "
             "as the clock moves, rows are looked up between the old and the new bound"
@@ -245,8 +243,8 @@ class _Reader:
     def _closing(self, plan: Closing) -> _Shown:
         source = plan.input
         below = self._select(source, below_aggregate=True) if isinstance(source, Select) else self.read(source)
-        bound = _sql(told(plan.bound, self._name_of))
-        where = f"where: {_sql(below.fields[plan.field], below.spellings)} < {bound}"
+        bound = worded(told(plan.bound, self._name_of))
+        where = f"where: {worded(below.fields[plan.field], below.spellings)} < {bound}"
         technique = (
             "change rule: changes are filtered; "
             "as the watermark moves, rows are looked up between its old and its new value"
@@ -256,14 +254,14 @@ class _Reader:
 
     def _union(self, plan: UnionAll) -> _Shown:
         branches = [self.read(child) for child in plan.inputs]
-        meanings = {field.name: _column(field) for field in plan.fields}
+        meanings = {field.name: named(field) for field in plan.fields}
         for child, branch in zip(plan.inputs, branches, strict=True):
             # A hidden field carries the key of one branch and is NULL in the others.
             for field in child.fields:
                 value = branch.meanings[field.name]
                 if field.hidden and isinstance(value, exp.Column):
-                    meanings[field.name] = value if value.table else _qualified(value, branch.name)
-        key = tuple(_sql(meanings[name]) for name in plan.key)
+                    meanings[field.name] = value if value.table else qualified(value, branch.name)
+        key = tuple(worded(meanings[name]) for name in plan.key)
         technique = "change rule: changes of every branch are taken together"
         children = tuple(branch.node for branch in branches)
         return _Shown(Node("Union all", technique, key, (), children), "union", meanings, meanings)
@@ -277,7 +275,7 @@ class _Reader:
         known = {field.name: below.fields[field.name] for field in plan.keys}
         known |= {call.field.name: _call(call, below.fields) for call in plan.calls}
         spellings = tuple(_spellings(plan, below.fields))
-        meanings = {item.field.name: _resolved(item.expr, known, item.field.type) for item in plan.items}
+        meanings = {item.field.name: resolved(item.expr, known, item.field.type) for item in plan.items}
         state = group_state(plan)
         technique = "change rule: partial sums of the changes are added to the stored groups"
         anew = ["whose extreme value left"] if state.extremes else []
@@ -288,10 +286,10 @@ class _Reader:
         if plan.total:
             details.append("group by: nothing, there is one group")
         elif plan.calls:
-            details.append(f"group by: {', '.join(_sql(known[field.name]) for field in plan.keys)}")
+            details.append(f"group by: {', '.join(worded(known[field.name]) for field in plan.keys)}")
         generated = {item.field.name for item in plan.items} if all(map(_is_generated, plan.items)) else set()
         if generated:
-            values = [_sql(meanings[item.field.name], spellings) for item in plan.items if not item.field.hidden]
+            values = [worded(meanings[item.field.name], spellings) for item in plan.items if not item.field.hidden]
             details.append(f"output: {', '.join(values)}")
         else:
             details.append(f"output: {_output(plan.items, meanings, spellings)}")
@@ -301,20 +299,20 @@ class _Reader:
         key = () if plan.total else tuple(_key_part(plan, name, meanings, shown=not generated) for name in plan.key)
         node = Node("Distinct" if is_distinct else "Aggregate", technique, key, tuple(details), (below.node,))
         fields = {
-            field.name: meanings[field.name] if field.name in generated else _column(field) for field in plan.fields
+            field.name: meanings[field.name] if field.name in generated else named(field) for field in plan.fields
         }
         return _Shown(node, "groups", fields, meanings, spellings)
 
     def _keyed(self, plan: Keyed) -> _Shown:
         inputs = _told_apart([self.read(child) for child in plan.inputs])
-        columns = _columns(inputs, qualified=len(inputs) > 1)
+        columns = _columns(inputs, several=len(inputs) > 1)
         for index, child in enumerate(plan.inputs):  # hidden fields have no names of their own
             for field in child.fields:
                 value = inputs[index].meanings[field.name]
                 if field.hidden and isinstance(value, exp.Column):
-                    qualified = value.table or len(inputs) == 1
-                    columns[f"l{index}.{field.name}"] = value if qualified else _qualified(value, inputs[index].name)
-        own = {field.name: _column(field) for field in plan.fields}
+                    told_apart = value.table or len(inputs) == 1
+                    columns[f"l{index}.{field.name}"] = value if told_apart else qualified(value, inputs[index].name)
+        own = {field.name: named(field) for field in plan.fields}
         if plan.reason is not None:
             technique = f"recompute ({plan.reason.code}): {plan.reason.sentence}"
         elif len(plan.inputs) == 1 and plan.looked_up is not None:
@@ -329,36 +327,36 @@ class _Reader:
         else:
             sides = []
             for index, keys in enumerate(plan.keys):
-                sides.append(", ".join(_sql(columns[f"l{index}.{key}"]) for key in keys))
+                sides.append(", ".join(worded(columns[f"l{index}.{key}"]) for key in keys))
             technique = f"affected keys: {' = '.join(dict.fromkeys(sides))}"
 
         def shown(expr: exp.Expr) -> exp.Expr:
             return rewrite_columns(expr, lambda column: columns.get(f"{column.table}.{column.name}", column).copy())
 
         meanings = {field.name: shown(meaning(plan.body, field.name)) for field in plan.fields}
-        details = [f"{word}: {_condition(shown(expr), ())}" for word, expr in plan.shown]
+        details = [f"{word}: {condition(shown(expr), ())}" for word, expr in plan.shown]
         outputs = [
-            (field.name, _sql(meanings[field.name]).replace(f"{NOW}()", "proctime()"))
+            (field.name, worded(meanings[field.name]).replace(f"{NOW}()", "proctime()"))
             for field in plan.fields
             if not field.hidden
         ]
         details.append(f"output: {', '.join(n if n == value else f'{n} = {value}' for n, value in outputs)}")
         unread = "; earlier rows of the input are not read" if stored_columns(plan) is not None else ""
         details.append(f"state: its own rows{', looked up by the key' if plan.partition else ''}{unread}")
-        key = tuple(name if name in own and not name.startswith("_") else _sql(meanings[name]) for name in plan.key)
+        key = tuple(name if name in own and not name.startswith("_") else worded(meanings[name]) for name in plan.key)
         children = tuple(each.node for each in inputs)
         return _Shown(Node(plan.title, technique, key, tuple(details), children), "rows", own, meanings)
 
     def _change_log(self, plan: ChangeLog) -> _Shown:
         below = self.read(plan.input)
-        own = {field.name: _column(field) for field in plan.fields}
+        own = {field.name: named(field) for field in plan.fields}
         technique = "change rule: every change of the input is added as a row, and stays"
         node = Node("Change log", technique, plan.key, (), (below.node,))
         return _Shown(node, below.name, own, own)
 
     def _top(self, plan: TopN) -> _Shown:
         below = self.read(plan.input)
-        own = {field.name: _column(field) for field in plan.fields}
+        own = {field.name: named(field) for field in plan.fields}
         meanings = {
             field.name: below.meanings[field.name] if field.hidden else own[field.name] for field in plan.fields
         }
@@ -372,11 +370,11 @@ class _Reader:
             else "change rule: changes are sorted into the stored rows; "
             "the input is sorted anew when more of them leave than others take their places"
         )
-        key = tuple(_sql(meanings[name]) for name in plan.key)
+        key = tuple(worded(meanings[name]) for name in plan.key)
         return _Shown(Node("Top", technique, key, tuple(details), (below.node,)), "rows", own, meanings)
 
     def _recursion(self, plan: Recursion) -> _Shown:
-        columns = {field.name: _column(field) for field in plan.fields}
+        columns = {field.name: named(field) for field in plan.fields}
         self._rounds.add(plan.rounds)
         children = (
             self._part(plan.base, "base", "evaluated in full"),
@@ -402,7 +400,7 @@ class _Reader:
         return replace(node, operator=f"{node.operator} ({word})")
 
     def _recompute(self, plan: Recompute) -> _Shown:
-        columns = {field.name: _column(field) for field in plan.fields}
+        columns = {field.name: named(field) for field in plan.fields}
         children = [
             _ROUND_BEFORE if each in self._rounds else Node(f"Scan {self._name_of(each)}", "whole relation", (), ())
             for each in plan.relations
@@ -431,7 +429,7 @@ def _evaluated(node: Node, technique: str) -> Node:
 
 def _top_word(below: _Shown, name: str) -> str:
     """A sort column as the user wrote it; hidden ones have no name of their own."""
-    return _sql(below.meanings[name], below.spellings) if name.startswith("_") else name
+    return worded(below.meanings[name], below.spellings) if name.startswith("_") else name
 
 
 def _told_apart(inputs: list[_Shown]) -> list[_Shown]:
@@ -453,13 +451,13 @@ def _is_plain(plan: Select) -> bool:
     return not plan.conjuncts and all(same)
 
 
-def _columns(inputs: Sequence[_Shown], *, qualified: bool) -> dict[str, exp.Expr]:
+def _columns(inputs: Sequence[_Shown], *, several: bool) -> dict[str, exp.Expr]:
     """How the columns `l<i>.<field>` of a Select read."""
     found = {}
     for index, shown in enumerate(inputs):
         for name, value in shown.fields.items():
             plain = isinstance(value, exp.Column) and not value.table
-            found[f"l{index}.{name}"] = _qualified(value, shown.name) if qualified and plain else value
+            found[f"l{index}.{name}"] = qualified(value, shown.name) if several and plain else value
     return found
 
 
@@ -470,19 +468,19 @@ def _hidden(shown: _Shown, field: Field) -> str:
         return "number of the copy"
     if field.name == "_branch":
         return "number of the branch"
-    return _sql(shown.meanings[field.name], shown.spellings)
+    return worded(shown.meanings[field.name], shown.spellings)
 
 
 def _key_part(plan: Select | Aggregate, name: str, meanings: Mapping[str, exp.Expr], *, shown: bool) -> str:
     field = next(item.field for item in plan.items if item.field.name == name)
-    return name if shown and not field.hidden else _sql(meanings[name])
+    return name if shown and not field.hidden else worded(meanings[name])
 
 
-def _output(items: Sequence[Item], meanings: Mapping[str, exp.Expr], spellings: _Spellings) -> str:
+def _output(items: Sequence[Item], meanings: Mapping[str, exp.Expr], spellings: Spellings) -> str:
     shown = []
     for item in items:
         if not item.field.hidden:
-            name, value = item.field.name, _sql(meanings[item.field.name], spellings)
+            name, value = item.field.name, worded(meanings[item.field.name], spellings)
             shown.append(name if value == name else f"{name} = {value}")
     return ", ".join(shown)
 
@@ -495,20 +493,18 @@ def _is_generated(item: Item) -> bool:
 
 # --- aggregate calls ---------------------------------------------------------------------------------
 
-_Spellings = Sequence[tuple[exp.Expr, exp.Expr]]
-
 # What binding takes apart into sums and counts; a deviation holds a variance, so it is looked for first.
 _COMPOSED = ("avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
 
 
 def _call(call: Call, fields: Mapping[str, exp.Expr]) -> exp.Expr:
     if call.argument is None:
-        return _typed(exp.Count(this=exp.Star()), call.field.type)
+        return typed(exp.Count(this=exp.Star()), call.field.type)
     return _function(call.function.value, fields[call.argument.name], call.field.type)
 
 
 def _function(name: str, argument: exp.Expr, type_: SqlType) -> exp.Expr:
-    return _typed(exp.Anonymous(this=name, expressions=[argument.unnest().copy()]), type_)
+    return typed(exp.Anonymous(this=name, expressions=[argument.unnest().copy()]), type_)
 
 
 def _spellings(plan: Aggregate, fields: Mapping[str, exp.Expr]) -> list[tuple[exp.Expr, exp.Expr]]:
@@ -555,116 +551,7 @@ def _state(column: str, plan: Aggregate, fields: Mapping[str, exp.Expr]) -> str:
     if column == COUNT:
         return "count(*)"
     _, kind, argument = column.split("_", 2)
-    return _STATE[kind].format(_sql(fields[argument]))
-
-
-# --- expressions -------------------------------------------------------------------------------------
-
-
-def _typed(node: exp.Expr, type_: SqlType | None) -> exp.Expr:
-    if type_ is not None:
-        node.meta["sql_type"] = type_
-    return node
-
-
-def _column(field: Field) -> exp.Expr:
-    return _typed(exp.column(exp.to_identifier(field.name)), field.type)
-
-
-def _qualified(column: exp.Expr, table: str) -> exp.Expr:
-    shown = exp.column(exp.to_identifier(column.name), *map(exp.to_identifier, reversed(table.split("."))))
-    return _typed(shown, column.meta.get("sql_type"))
-
-
-def _resolved(expr: exp.Expr, columns: Mapping[str, exp.Expr], type_: SqlType | None = None) -> exp.Expr:
-    """The expression with each column replaced by what it stands for."""
-
-    def place(column: exp.Column) -> exp.Expr:
-        name = f"l{input_index(column)}.{column.name}" if column.table else column.name
-        value = columns[name].copy()
-        return exp.paren(value, copy=False) if isinstance(value, exp.Binary | exp.Unary) else value
-
-    resolved = rewrite_columns(expr, place)
-    if "sql_type" not in resolved.meta:
-        _typed(resolved, type_)
-    return resolved
-
-
-def _sql(expr: exp.Expr, spellings: _Spellings = ()) -> str:
-    shown = expr.copy()
-    for pattern, short in spellings:
-        shown = shown.transform(lambda node, p=pattern, s=short: s.copy() if node == p else node, copy=False)
-    return str(_plain(shown).unnest().sql("spark", normalize_functions="lower"))
-
-
-def _condition(expr: exp.Expr, spellings: _Spellings) -> str:
-    shown = _sql(expr, spellings)
-    return f"({shown})" if isinstance(expr.unnest(), exp.Or) else shown
-
-
-_OPERATORS: dict[str, type[exp.Binary]] = {
-    "try_add": exp.Add,
-    "try_subtract": exp.Sub,
-    "try_multiply": exp.Mul,
-    "try_divide": exp.Div,
-}
-
-
-def _plain(expr: exp.Expr) -> exp.Expr:
-    """The expression without what only the machine needs."""
-    for child in list(expr.iter_expressions()):
-        plain = _plain(child)
-        if plain is not child:
-            child.replace(plain)
-    match expr:
-        case exp.Cast(this=exp.Expr() as inner) if _keeps_value(inner, expr.meta.get("sql_type")):
-            return inner
-        case exp.Cast(this=exp.Literal(is_string=True) as number) if _is_numeric(
-            number.name, expr.meta.get("sql_type")
-        ):
-            return _typed(exp.Literal.number(number.name), expr.meta["sql_type"])
-        case exp.Anonymous() if str(expr.this).lower() in _OPERATORS and len(expr.expressions) == 2:
-            left, right = (_operand(each) for each in expr.expressions)
-            kind = _OPERATORS[str(expr.this).lower()]
-            return _typed(kind(this=left, expression=right), expr.meta.get("sql_type"))
-        case exp.Nullif() if isinstance(expr.this, exp.Literal) and expr.this.name != expr.expression.name:
-            return expr.this
-        case exp.Paren() if not isinstance(expr.this, exp.Binary | exp.Unary) or isinstance(expr.this, exp.Paren):
-            return expr.this
-        case _:
-            return expr
-
-
-def _is_numeric(text: str, target: SqlType | None) -> bool:
-    """Whether a quoted text is how binding writes a decimal literal."""
-    return target is not None and target.kind is Kind.NUMERIC and bool(re.fullmatch(r"\d*\.?\d+", text))
-
-
-def _operand(node: exp.Expr) -> exp.Expr:
-    return exp.paren(node, copy=False) if isinstance(node, exp.Binary) else node
-
-
-_INTEGER_DIGITS = {Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 19}
-
-
-def _keeps_value(inner: exp.Expr, target: SqlType | None) -> bool:
-    """Whether a cast to `target` cannot change a value: the same type, a wider number, or a plain literal."""
-    if target is None:
-        return False
-    literal = inner.this if isinstance(inner, exp.Neg) else inner
-    if isinstance(literal, exp.Literal) and not literal.is_string and target.is_number:
-        return True
-    source = inner.unnest().meta.get("sql_type")
-    if not isinstance(source, SqlType):
-        return False
-    if source == target or (source.kind is Kind.REAL and target.kind is Kind.DOUBLE):
-        return True
-    if source.is_integer and target.is_integer:
-        return _INTEGER_DIGITS[source.kind] <= _INTEGER_DIGITS[target.kind]
-    if target.kind is Kind.NUMERIC and (source.is_integer or source.kind is Kind.NUMERIC):
-        digits, scale = _INTEGER_DIGITS.get(source.kind, source.precision - source.scale), source.scale
-        return digits <= target.precision - target.scale and scale <= target.scale
-    return False
+    return _STATE[kind].format(worded(fields[argument]))
 
 
 __all__ = ["Node", "as_json", "describe", "dot", "text"]

@@ -20,6 +20,7 @@ from seiche.plan.temporal import MICROS
 from seiche.sql.attempts import ATTEMPT
 from seiche.sql.literals import constant_integer
 from seiche.sql.nodes import kind_of
+from seiche.sql.written import in_place_of, unnamed
 from seiche.types import BIGINT, Kind, SqlType
 
 # A call of this name stands for the watermark that a relation holds.
@@ -85,7 +86,7 @@ def lowest(bounds: Sequence[exp.Expr]) -> exp.Expr:
 
 def carried(expr: exp.Expr, bound: exp.Expr, type_: SqlType) -> exp.Expr:
     """The bound of an expression over one column, from the bound of that column."""
-    made = rewrite_columns(expr, lambda _: bound.copy())
+    made = unnamed(rewrite_columns(expr, lambda _: bound.copy()))
     made.meta["sql_type"] = type_
     return made
 
@@ -298,7 +299,7 @@ def told(bound: exp.Expr, name_of: Callable[[RelationId], str]) -> exp.Expr:
             return node
         if str(node.this) == MARK:
             name = name_of(RelationId(int(node.expressions[0].name)))
-            return exp.Anonymous(this="watermark", expressions=[exp.column(name)])
+            return in_place_of(exp.Anonymous(this="watermark", expressions=[exp.column(name)]), node)
         whole = str(node.this) == "if"  # the one that `lowest` writes
         return node.expressions[2].transform(place) if whole else node
 

@@ -18,6 +18,7 @@ from sqlglot import exp
 from seiche.plan.algebra import Field, Item, Plan, input_column, is_variable, make_select, rewrite_columns
 from seiche.plan.keyed import tidy
 from seiche.plan.reasons import NotIncremental
+from seiche.sql.written import in_place_of
 from seiche.types import BIGINT, SqlType
 
 
@@ -53,7 +54,8 @@ class Rows:
         found = self.known.get(node)
         if found is not None:
             value = found.copy()
-            return typed_as(value if isinstance(value, exp.Column) else exp.paren(value, copy=False), node)
+            shown = value if isinstance(value, exp.Column) else exp.paren(value, copy=False)
+            return in_place_of(typed_as(shown, node), node)
         if isinstance(node, exp.Column) and not is_variable(node):
             raise NotIncremental("shape", f"The column {node.sql('spark')} is out of the planner's reach here.")
         if isinstance(node, exp.Query | exp.Exists):

@@ -51,6 +51,7 @@ from seiche.sql.parameters import PARAMETER
 from seiche.sql.places import begin_as, begin_of, place_of, point_at, reading
 from seiche.sql.tokens import too_deep
 from seiche.sql.user_functions import Functions
+from seiche.sql.written import written_as
 from seiche.sql.written_types import sql_type
 from seiche.types import BIGINT, INTEGER, NULL, TIMESTAMPTZ, Kind, SqlType
 
@@ -84,7 +85,7 @@ def _bind(binder: Binder, node: exp.Expr) -> exp.Expr:
         raise
     if not isinstance(node, exp.Binary):  # those grow by what is written only, and stand in long rows
         _refuse_grown(bound, node)
-    return begin_as(bound, node)
+    return written_as(begin_as(bound, node), node)
 
 
 def _refuse_grown(bound: exp.Expr, node: exp.Expr) -> None:

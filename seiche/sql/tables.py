@@ -40,6 +40,7 @@ from seiche.sql.nodes import (
 )
 from seiche.sql.scopes import Entry
 from seiche.sql.series import constant_series, series
+from seiche.sql.written import written_as
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -322,16 +323,22 @@ def time_window(
     origin = widths[needed - 1] if len(widths) >= needed else 0
     last = window_start(moment, _constant(spans[0]), bigint(origin), type_)
     if name == "tumble":
-        return [*columns], last, size
+        return [*columns], _named(last, "window_start"), size
     if size % hop:
         raise InvalidParameter("the size of a hopping window must be a multiple of its hop")
     starts = [_moved(last.copy(), -hop * index, type_) for index in range(size // hop - 1, -1, -1)]
+    starts = [_named(each, "window_start") for each in starts]
     listed = call(array_of(type_), "array", *starts)
     return [*columns], listed, size
 
 
 def window_end(start: exp.Expr, size: int) -> exp.Expr:
-    return _moved(start, size, type_of(start))
+    return _named(_moved(start, size, type_of(start)), "window_end")
+
+
+def _named(node: exp.Expr, name: str) -> exp.Expr:
+    """A computed column, which is shown by its name."""
+    return written_as(node, exp.column(name))
 
 
 def _moved(node: exp.Expr, micros: int, type_: SqlType) -> exp.Expr:

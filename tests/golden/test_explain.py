@@ -50,6 +50,17 @@ VIEWS = {
     "seen_ships": "SELECT name, proctime() AS seen FROM ships",
     "closed_hours": """SELECT window_start, count(*) AS n, max(height) AS highest
         FROM tumble(tides, at, INTERVAL '1 hour') GROUP BY window_start EMIT ON WINDOW CLOSE""",
+    "closed_days": """SELECT date_trunc('day', at) AS day, count(*) AS n FROM tides GROUP BY date_trunc('day', at)
+        EMIT ON WINDOW CLOSE""",
+    "long_stays": """SELECT b.name, to_char(a.at, 'YYYY-MM') AS month, a.ship * (b.id + 2) AS code,
+        CASE WHEN a.at - b.at <= INTERVAL '2 days' THEN 'short' ELSE lower(b.name) || '!' END AS stay
+        FROM arrivals a JOIN (SELECT c.id, c.at, upper(c.name) AS name FROM (SELECT s.id, x.at, s.name
+        FROM ships s JOIN arrivals x ON x.ship = s.id) c) b ON b.id = a.ship
+        WHERE extract(year FROM a.at) > 2020 AND b.name <> ALL (ARRAY['AURORA', 'BOREALIS'])""",
+    "moving_mean": """SELECT at, avg(height) OVER (PARTITION BY high ORDER BY at ROWS 3 PRECEDING) AS mean,
+        round(coalesce(height, 0)::numeric, 1) AS about FROM tides""",
+    "ends": """SELECT window_end, sum(ship) FILTER (WHERE ship % 2 = 0) AS even
+        FROM hop(arrivals, at, INTERVAL '1 hour', INTERVAL '2 hours') GROUP BY window_end""",
     "closed_rows": "SELECT at, height FROM tides WHERE high EMIT ON WINDOW CLOSE",
     "at_tide": """SELECT a.ship, t.height, a.at FROM arrivals a LEFT JOIN tides t ON t.at = a.at
         EMIT ON WINDOW CLOSE""",
