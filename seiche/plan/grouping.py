@@ -9,7 +9,8 @@ GROUPING SETS, ROLLUP, CUBE                 one query for each set, united
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from sqlglot import exp
 
@@ -31,7 +32,7 @@ from seiche.plan.grouped_join import grouped_first
 from seiche.plan.keyed import Body, keyed, table, tidy
 from seiche.plan.rows import Rows, over, type_of, unique
 from seiche.sql.grouping_sets import in_set, sets_of
-from seiche.types import SMALLINT, Kind, SqlType, numeric
+from seiche.types import BIGINT, BOOLEAN, SMALLINT, Kind, SqlType, numeric
 
 _CORE: dict[type[exp.Expr], Function] = {
     exp.Sum: Function.SUM,
@@ -172,44 +173,102 @@ def _distinct_groups(
     rows: Rows, keys: Sequence[exp.Expr], arguments: Sequence[exp.Expr], calls: Sequence[exp.Expr]
 ) -> tuple[Plan, dict[exp.Expr, Field]]:
     """Groups over the distinct pairs of key and argument. Of several arguments each has rows of its own, told apart by
-    its number, so that one relation holds all of them."""
-    types = list(dict.fromkeys(type_of(argument) for argument in arguments))
+    its number, so that one relation holds all of them. One that is another one under a condition has no rows: those of
+    the other tell whether any row of theirs has met it."""
+    shared = {argument: _under_condition(argument, arguments) for argument in arguments}
+    own = [argument for argument in arguments if shared[argument] is None]
+    asked = {
+        each: [condition for found in shared.values() if found for base, condition in [found] if base == each]
+        for each in own
+    }
+    types = list(dict.fromkeys(type_of(argument) for argument in own))
     number = _made_up("argument", SMALLINT)
     values = {type_: _made_up(f"value{place}", type_) for place, type_ in enumerate(types)}
-    several = len(arguments) > 1
-    wanted = [*keys, *([number] if several else []), *values.values()]
+    met = [_made_up(f"met{place}", BOOLEAN) for place in range(max(map(len, asked.values())))]
+    several = len(own) > 1
+    pair = [*keys, *([number] if several else []), *values.values()]
     branches, fields = [], dict[exp.Expr, Field]()
-    for place, argument in enumerate(arguments):
+    for place, argument in enumerate(own):
         known = dict(rows.known)
         known[number] = exp.cast(exp.Literal.number(place), "smallint")
         for type_, node in values.items():
             mine = type_ == type_of(argument)
             known[node] = rows.resolve(argument) if mine else exp.cast(exp.null(), type_.spark, dialect="spark")
-        plan, fields = Rows(rows.inputs, rows.conjuncts, known).plan(wanted)
+        for node, condition in zip_longest(met, asked[argument]):
+            known[node] = exp.cast(exp.null(), "boolean") if condition is None else rows.resolve(_where_true(condition))
+        plan, fields = Rows(rows.inputs, rows.conjuncts, known).plan([*pair, *met])
         branches.append(plan)
-    pairs = make_union(branches) if several else branches[0]
-    inner = over(distinct(pairs), fields)
+    pairs, found = _pairs(make_union(branches) if several else branches[0], pair, met, fields)
+    inner = over(pairs, found)
     without = {}
     for call in calls:
         argument = _distinct_argument(call)
+        base, condition = shared[argument] or (argument, None)
+        tests: list[exp.Expr] = []
+        if several:
+            tests.append(exp.EQ(this=number.copy(), expression=exp.Literal.number(own.index(base))))
+        if condition is not None:
+            tests.append(met[asked[base].index(condition)].copy())
+        value = values[type_of(base)]
         plain = call.copy()
-        value = values[type_of(argument)]
-        plain.set("this", _of_argument(number, list(arguments).index(argument), value) if several else value.copy())
+        plain.set("this", _if_true(exp.and_(*tests, copy=False), value) if tests else value.copy())
         without[call] = plain
     return _groups(inner, keys, without)
+
+
+def _under_condition(argument: exp.Expr, arguments: Sequence[exp.Expr]) -> tuple[exp.Expr, exp.Expr] | None:
+    """Another one of the arguments and the condition under which this one is that, and else NULL."""
+    inner = argument.unnest()
+    if (
+        not isinstance(inner, exp.Case)
+        or inner.this is not None
+        or inner.args.get("default")
+        or len(inner.args["ifs"]) > 1
+    ):
+        return None
+    (branch,) = inner.args["ifs"]
+    base = next((each for each in arguments if each == branch.args["true"]), None)
+    if base is None or _under_condition(base, arguments) is not None:
+        return None
+    return base, branch.this
+
+
+def _where_true(condition: exp.Expr) -> exp.Expr:
+    true = exp.true()
+    true.meta["sql_type"] = BOOLEAN
+    return _if_true(condition, true)
+
+
+def _if_true(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
+    made = exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+    made.meta["sql_type"] = value.meta["sql_type"]
+    return made
+
+
+def _pairs(
+    plan: Plan, pair: Sequence[exp.Expr], met: Sequence[exp.Expr], fields: Mapping[exp.Expr, Field]
+) -> tuple[Plan, dict[exp.Expr, Field]]:
+    """The distinct pairs, with which of the conditions some of their rows have met."""
+    if not met:
+        return distinct(plan), dict(fields)
+    taken = {field.name for field in fields.values()}
+    keys = list(dict.fromkeys(fields[each] for each in pair))
+    known = {each: fields[each] for each in pair}
+    calls, items = [], [Item(field, own_column(field.name)) for field in keys]
+    for each in met:
+        counted = Field(unique("counted", taken), BIGINT)
+        calls.append(Call(counted, Function.COUNT, fields[each]))
+        known[each] = Field(fields[each].name, BOOLEAN)
+        more = exp.GT(this=own_column(counted.name), expression=exp.Literal.number(0))
+        more.meta["sql_type"] = BOOLEAN
+        items.append(Item(known[each], more))
+    return make_aggregate(plan, keys, calls, items), known
 
 
 def _made_up(name: str, type_: SqlType) -> exp.Expr:
     node = exp.column(name, table="distinct pairs", quoted=True)
     node.meta["sql_type"] = type_
     return node
-
-
-def _of_argument(number: exp.Expr, place: int, value: exp.Expr) -> exp.Expr:
-    mine = exp.EQ(this=number.copy(), expression=exp.Literal.number(place))
-    made = exp.Case(ifs=[exp.If(this=mine, true=value.copy())])
-    made.meta["sql_type"] = value.meta["sql_type"]
-    return made
 
 
 def distinct(plan: Plan) -> Aggregate:

@@ -674,10 +674,12 @@ class _Query:
         expressions = _Expressions(rng, source.scope)
         key, family = expressions.column(_ALL) or ("1", INT)
         text = expressions.of(TEXT, 1)
+        call, argument = rng.choice([("count", expressions.any(_SIMPLE)[0]), ("sum", expressions.of(INT))])
+        distinct = f"{call}(DISTINCT {argument})"
         call = rng.choice(
             [
-                f"count(DISTINCT {expressions.any(_SIMPLE)[0]})",
-                f"sum(DISTINCT {expressions.of(INT)})",
+                distinct,
+                f"{distinct} + coalesce({distinct} FILTER (WHERE {expressions.condition()}), 0)",
                 f"length(string_agg({text}, ',' ORDER BY {text}))",
             ]
         )

@@ -105,6 +105,12 @@ AGGREGATES = [
     "SELECT ship, count(DISTINCT berth) AS b, count(*) AS n, sum(DISTINCT tons) AS tons FROM arrivals GROUP BY ship",
     "SELECT count(DISTINCT ship) AS ships FROM logbook",
     "SELECT berth, count(DISTINCT ship) FILTER (WHERE tons > 5) AS n FROM arrivals GROUP BY berth",
+    (
+        "SELECT berth, count(DISTINCT ship) AS n, count(DISTINCT ship) FILTER (WHERE tons > 5) AS heavy,"
+        " count(DISTINCT ship) FILTER (WHERE tons <= 5) AS light, sum(DISTINCT tons) AS tons,"
+        " sum(DISTINCT tons) FILTER (WHERE ship IS NOT NULL) AS known FROM arrivals GROUP BY berth"
+    ),
+    "SELECT count(DISTINCT ship) AS n, count(DISTINCT ship) FILTER (WHERE tons > 5) AS heavy FROM arrivals",
     "SELECT ship, stddev(tons::double precision) AS spread FROM arrivals GROUP BY ship",
     "SELECT b.pier, bit_or(a.tons) AS bits FROM arrivals a JOIN berths b ON a.berth = b.berth GROUP BY b.pier",
     (

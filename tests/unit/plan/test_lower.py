@@ -485,6 +485,26 @@ def test_distinct_aggregates_of_several_arguments_share_their_pairs(harbour: Har
     assert len(groups.calls) == 3
 
 
+def test_a_distinct_aggregate_under_a_condition_has_the_pairs_of_the_one_without(harbour: Harbour) -> None:
+    fragments = harbour.fragments(
+        "SELECT flag, count(DISTINCT name) AS n, count(DISTINCT name) FILTER (WHERE tons > 5) AS heavy,"
+        " count(DISTINCT name) FILTER (WHERE tons <= 5) AS light FROM ships GROUP BY flag"
+    )
+    pairs, groups = (aggregate(each.plan) for each in fragments)
+    assert not isinstance(pairs.input, UnionAll)
+    assert [call.function for call in pairs.calls] == [Function.COUNT] * 2
+    assert len(groups.calls) == 3
+
+
+def test_distinct_aggregates_under_different_conditions_have_pairs_of_their_own(harbour: Harbour) -> None:
+    fragments = harbour.fragments(
+        "SELECT flag, count(DISTINCT name) FILTER (WHERE tons > 5) AS heavy,"
+        " count(DISTINCT name) FILTER (WHERE tons <= 5) AS light FROM ships GROUP BY flag"
+    )
+    pairs, _ = (aggregate(each.plan) for each in fragments)
+    assert isinstance(pairs.input, UnionAll) and not pairs.calls
+
+
 def test_distinct_aggregates_beside_others_are_joined_by_group(harbour: Harbour) -> None:
     plan = select(harbour.plan("SELECT flag, count(DISTINCT name) AS n, count(*) AS m FROM ships GROUP BY flag"))
     assert len(plan.inputs) == 2
