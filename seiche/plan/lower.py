@@ -42,6 +42,7 @@ from seiche.plan.numbered import TOP_ROWS_MAX
 from seiche.plan.reasons import NotIncremental
 from seiche.plan.rows import Rows, over, type_of, typed_as
 from seiche.plan.setops import except_or_intersect
+from seiche.plan.sharing import shared
 from seiche.plan.sources import Schemas, Sources
 from seiche.plan.subqueries import (
     Lowering,
@@ -68,7 +69,7 @@ def lower(query: BoundQuery, schemas: Schemas, *, strict: bool = False) -> Plan:
     A `strict` one fails where a subquery in place of a value has several rows; any other has NULL there.
     """
     columns = tuple(Field(column.alias, column.type) for column in query.columns)
-    plan = place(_Planner(schemas, strict).part(query.ast, columns))
+    plan = shared(place(_Planner(schemas, strict).part(query.ast, columns)))
     if isinstance(plan, Scan):
         plan = make_select([plan], [], [Item(f, input_column(0, f.name)) for f in plan.fields if not f.hidden])
     return plan

@@ -119,6 +119,11 @@ AGGREGATES = [
     ),
     "SELECT berth, ship, count(*) AS n FROM arrivals GROUP BY CUBE (berth, ship) HAVING count(*) > 1",
     "SELECT ship, max(tons) AS most FROM logbook GROUP BY GROUPING SETS ((ship), ())",
+    (
+        "WITH calls AS (SELECT ship, berth, count(*) AS n, sum(tons) AS tons FROM arrivals GROUP BY ship, berth)"
+        " SELECT a.ship, a.n, b.berth, b.tons FROM calls a JOIN calls b ON a.n = b.n"
+        " WHERE a.n = (SELECT max(n) FROM calls)"
+    ),
 ]
 
 

@@ -76,9 +76,8 @@ def test_few_changes_of_joins_find_their_partners_in_large_bases(
                 db.database.maintenance.fold_now(RelationId(db.database.catalog.find((name,)).id))
 
 
-def test_executors_look_through_the_row_groups_of_keys_from_all_over_a_base(
-    open_database: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _looked_for_by_executors(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Sees to it that no base counts as small, and collects what executors find in them."""
     monkeypatch.setattr(relation, "NEAR_BASE_BYTES_MAX", 0)
     monkeypatch.setattr(relation, "DRIVER_FILES_BYTES_MAX", 0)
     found: list[Any] = []
@@ -89,6 +88,13 @@ def test_executors_look_through_the_row_groups_of_keys_from_all_over_a_base(
         return found[-1]
 
     monkeypatch.setattr(FarGroups, "rows", seen)
+    return found
+
+
+def test_executors_look_through_the_row_groups_of_keys_from_all_over_a_base(
+    open_database: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _looked_for_by_executors(monkeypatch)
     db = open_database(nearby_bytes_max=1)
     db.execute(
         "CREATE TABLE ships (id bigint PRIMARY KEY, name varchar, built date);"
@@ -111,17 +117,8 @@ def test_executors_look_through_the_row_groups_of_keys_from_all_over_a_base(
 def test_what_was_looked_up_once_is_found_in_memory_until_a_fold(
     open_database: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relation, "NEAR_BASE_BYTES_MAX", 0)
-    monkeypatch.setattr(relation, "DRIVER_FILES_BYTES_MAX", 0)
     monkeypatch.setattr(row_groups, "TURNOVER_MS", 0)  # every base changes slowly
-    asked: list[Any] = []
-    rows = FarGroups.rows
-
-    def seen(*arguments: Any) -> Any:
-        asked.append(arguments)
-        return rows(*arguments)
-
-    monkeypatch.setattr(FarGroups, "rows", seen)
+    found = _looked_for_by_executors(monkeypatch)
     db = open_database(nearby_bytes_max=1)
     db.execute(
         "CREATE TABLE ships (id bigint PRIMARY KEY, name varchar);"
@@ -134,10 +131,10 @@ def test_what_was_looked_up_once_is_found_in_memory_until_a_fold(
     for number, fold in enumerate((True, False, False, True, False)):
         if fold:
             db.database.maintenance.fold_now(ships)
-        del asked[:]
+        found.clear()
         first = number * 100
         db.execute(f"INSERT INTO arrivals SELECT n, n * 5 FROM generate_series({first + 1}, {first + 100}) AS g(n)")
-        assert bool(asked) == fold, "executors look through the files of a new base, and nobody through the others"
+        assert bool(found) == fold, "executors look through the files of a new base, and nobody through the others"
         db.database.runtime.reader.settle()
         db.execute(
             f"UPDATE ships SET name = 'renamed {number}' WHERE id % 55 = 0; DELETE FROM ships WHERE id = {first + 5}"
