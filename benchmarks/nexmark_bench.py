@@ -34,8 +34,9 @@ ANCHORS = {"q1": (119.0, 158.0), "q4": (13.9, 34.0), "q7": (20.0, 12.0), "q9": (
 # Events of one file for each table, and how many such files an epoch has: enough for epochs of one to five seconds.
 EVENTS_PER_FILE = 100_000
 FILES_PER_EPOCH = 5
-_LIGHT = ("q0", "q1", "q2", "q3", "q8", "q10", "q13", "q14", "q21", "q22")
-OTHER_FILES = {**dict.fromkeys(_LIGHT, 10), "q4": 2, "q5": 1, "q6": 2, "q9": 3}
+_LIGHT = ("q0", "q1", "q2", "q3", "q13", "q14", "q22")
+_HEAVY = {"q4": 2, "q5": 1, "q6": 2, "q9": 2, "q11": 1, "q15": 3, "q16": 1, "q17": 4, "q18": 2, "q19": 2}
+OTHER_FILES = {**dict.fromkeys(_LIGHT, 10), **dict.fromkeys(("q8", "q10", "q21"), 7), **_HEAVY}
 WRITERS = 2  # of each table
 WARM = 6  # epochs in which Java compiles most of what it will
 _EPOCH_SECONDS = (1.0, 5.0)

@@ -81,12 +81,10 @@ WHERE rownum <= 1""",
     "q10": f"SELECT auction, bidder, price, date_time, {_DAY} AS date, to_char(date_time, 'HH24:MI') AS time FROM bid",
     "q11": """
 SELECT bidder, count(*) AS bid_count, min(date_time) AS starttime, max(date_time) AS endtime FROM (
-  SELECT bidder, date_time, sum(starts) OVER (PARTITION BY bidder ORDER BY date_time, auction, price) AS session FROM (
-    SELECT bidder, date_time, auction, price,
-           CASE WHEN date_time - lag(date_time) OVER (PARTITION BY bidder ORDER BY date_time, auction, price)
-                     <= INTERVAL '10' SECOND THEN 0 ELSE 1 END AS starts
-    FROM bid) AS marked) AS numbered
-GROUP BY bidder, session""",
+  SELECT bidder, date_time, first_value(date_time)
+           OVER (PARTITION BY bidder ORDER BY date_time SESSION WITH GAP INTERVAL '10 seconds') AS starts
+  FROM bid) AS marked
+GROUP BY bidder, starts""",
     "q12": """
 SELECT bidder, count(*) AS bid_count, window_start, window_end
 FROM TUMBLE((SELECT *, proctime() AS p_time FROM bid), p_time, INTERVAL '10' SECOND)
