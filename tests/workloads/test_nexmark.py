@@ -45,6 +45,14 @@ SELECT p.id, p.name, p.starttime
 FROM (SELECT id, name, window.start AS starttime FROM person GROUP BY id, name, {_TUMBLES}) p
 JOIN (SELECT seller, window.start AS starttime FROM auction GROUP BY seller, {_TUMBLES}) a
 ON p.id = a.seller AND p.starttime = a.starttime""",
+    "q11": """
+SELECT bidder, count(*) AS bid_count, min(date_time) AS starttime, max(date_time) AS endtime FROM (
+  SELECT bidder, date_time, sum(starts) OVER (PARTITION BY bidder ORDER BY date_time) AS session FROM (
+    SELECT bidder, date_time,
+           CASE WHEN date_time - lag(date_time) OVER (PARTITION BY bidder ORDER BY date_time) <= INTERVAL '10' SECOND
+                THEN 0 ELSE 1 END AS starts
+    FROM bid) AS marked) AS numbered
+GROUP BY bidder, session""",
     "q12": "SELECT bidder, count(*) AS bid_count FROM bid GROUP BY bidder",
     "q13": """
 SELECT b.auction, b.bidder, b.price, b.date_time, s.value FROM bid b JOIN side_input s ON b.auction % 1000 = s.key""",
