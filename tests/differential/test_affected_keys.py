@@ -98,6 +98,38 @@ def test_window_functions_follow_their_partitions(port: Port) -> None:
     play(Quay(port(), ARRIVALS, BERTHS, LOGBOOK), WINDOWS)
 
 
+_STAYS = "SELECT a.id, a.ship, a.tons, b.berth, b.pier FROM arrivals a LEFT JOIN berths b ON a.berth = b.berth"
+_PLACES = (
+    "SELECT id, ship, berth, tons, rank() OVER (PARTITION BY berth ORDER BY tons DESC) AS place,"
+    " count(*) OVER (PARTITION BY berth) AS calls FROM arrivals"
+)
+_CREWS = (
+    "SELECT berth, string_agg(ship, ',' ORDER BY id) AS ships, max(tons) AS most, count(*) AS n"
+    " FROM arrivals GROUP BY berth"
+)
+READ_TWICE = [
+    f"WITH s AS ({_STAYS}) SELECT x.ship, y.tons FROM s x JOIN s y ON x.pier = y.pier AND x.id < y.id",
+    f"WITH s AS ({_STAYS}) SELECT id, pier FROM s WHERE tons >= (SELECT avg(tons) FROM s) OR ship IS NULL",
+    (
+        "SELECT b.pier, count(*) AS n, count(DISTINCT a.ship) AS ships, max(a.tons) AS most"
+        " FROM berths b LEFT JOIN arrivals a ON a.berth = b.berth GROUP BY b.pier"
+    ),
+    f"WITH p AS ({_PLACES}) SELECT x.id, y.tons FROM p x JOIN p y ON x.berth = y.berth AND y.place = x.place + 1",
+    (
+        f"WITH p AS ({_PLACES}) SELECT x.a, y.calls FROM (SELECT id, ship AS a, berth FROM p) x"
+        " LEFT JOIN (SELECT id AS b, calls, berth FROM p) y ON x.berth = y.berth AND x.id > y.b"
+    ),
+    f"WITH p AS ({_PLACES}) SELECT ship FROM p UNION ALL SELECT ship || '!' FROM p",
+    f"WITH c AS ({_CREWS}) SELECT x.ships, y.most, y.n FROM c x LEFT JOIN c y ON x.most = y.most AND x.n <= y.n",
+    f"WITH c AS ({_CREWS}) SELECT ships FROM c WHERE n = (SELECT max(n) FROM c) ORDER BY ships LIMIT 2",
+]
+
+
+@pytest.mark.timeout(600)
+def test_joins_windows_and_lists_that_are_read_twice_follow_their_rows(port: Port) -> None:
+    play(Quay(port(), ARRIVALS, BERTHS, LOGBOOK), READ_TWICE)
+
+
 AGGREGATES = [
     "SELECT berth, string_agg(ship, ',' ORDER BY id) AS ships FROM arrivals GROUP BY berth",
     "SELECT berth, array_agg(id ORDER BY id DESC) AS ids FROM arrivals GROUP BY berth HAVING count(*) > 1",
