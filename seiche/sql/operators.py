@@ -556,7 +556,7 @@ def similar(node: exp.Expr, pattern: exp.Expr, settings: Settings, escape: str |
     """SIMILAR TO: LIKE's wildcards with alternation and repetition, over the whole text."""
     node, pattern = _texts("~", node, pattern, settings)
     if isinstance(pattern, exp.Literal):
-        return call(BOOLEAN, "rlike", node, text(regexes.similar(pattern.this, escape)))
+        return call(BOOLEAN, "rlike", node, text(regexes.similar(pattern.this, escape).java))
     escaped = call(VARCHAR, "regexp_replace", pattern, text(r"([.^$\\])"), text(r"\\$1"))
     wild = call(VARCHAR, "replace", call(VARCHAR, "replace", escaped, text("%"), text(".*")), text("_"), text("."))
     made = call(BOOLEAN, "rlike", node, call(VARCHAR, "concat", text(r"(?s)\A(?:"), wild, text(r")\z")))

@@ -7,17 +7,12 @@ matches, not the longest.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seiche.errors import InvalidParameter
+from seiche.errors import FeatureNotSupported, InvalidParameter, OutOfDomain
+from seiche.sql.regex_parts import Part, Token, literal_text, read
 
-_CLASSES = {
-    "alpha": "IsAlphabetic", "digit": "Digit", "alnum": "Alnum", "upper": "Upper", "lower": "Lower",
-    "space": "Space", "punct": "Punct", "xdigit": "XDigit", "print": "Print", "graph": "Graph",
-    "cntrl": "Cntrl", "blank": "Blank",
-}  # fmt: skip
-_ESCAPES = {"m": r"\b(?=\w)", "M": r"\b(?<=\w)", "y": r"\b", "Y": r"\B", "A": r"\A", "Z": r"\z"}
 _KNOWN_FLAGS = frozenset("gimnpqstwcx")
 
 
@@ -46,146 +41,125 @@ def translate(
     unknown = set(flags) - _KNOWN_FLAGS
     if unknown:
         raise InvalidParameter(f'invalid regular expression option: "{sorted(unknown)[0]}"')
-    lines = any(flag in flags for flag in "nmw")
-    dots_stop = any(flag in flags for flag in "nmp")
-    folds = flags.rfind("i") > flags.rfind("c")  # the later of the two counts
-    inline = ("i" if folds else "") + ("x" if "x" in flags else "") + ("" if dots_stop else "s")
-    if "q" in flags:
-        return Regex(f"(?{inline}:{_literal(pattern)})", ())
-    certain = _certain(pattern) if marked and not all_marked and not _is_spaced(pattern, flags) else frozenset()
-    out, index, count = "", 0, before
+    found = read(pattern, flags)
+    lines = any(flag in found.flags for flag in "nmw")
+    dots_stop = any(flag in found.flags for flag in "nmp")
+    inline = ("iu" if found.folds else "") + ("" if dots_stop else "s") + ("U" if found.has_classes else "")
+    if found.literal is not None:
+        return Regex(f"(?{inline}:{literal_text(found.literal)})", ())
+    _refuse_endless_looks_back(found.tokens)
+    certain = _certain(found.tokens) if marked and not all_marked else frozenset()
+    out, count = "", before
     where: list[int] = []
     marks: dict[int, int] = {}
     opened: list[int] = []  # the groups around, 0 for one that holds nothing
-    while index < len(pattern):
-        char = pattern[index]
-        if char == "\\" and index + 1 < len(pattern):
-            index += 1
-            following = pattern[index]
-            if following.isdigit() and following != "0" and int(following) <= len(where):
-                out += f"\\{where[int(following) - 1]}"
-            else:
-                out += _ESCAPES.get(following, "\\" + following)
-        elif char == "[":
-            piece, index = _bracket(pattern, index)
-            out += piece
-        elif char == "(" and pattern[index + 1 : index + 2] == "?":
-            opened.append(0)
-            out += char
-        elif char == "(":
-            count += 1
-            where.append(count)
-            opened.append(len(where))
-            out += "((?:" if marked and len(where) not in certain else "("
-        elif char == ")" and opened:
-            group = opened.pop()
-            if marked and group and group not in certain:
+    for token in found.tokens:
+        match token.part:
+            case Part.GROUP:
                 count += 1
-                marks[group] = count
-                out += r")(?=([\s\S]*))"
-            out += char
-        elif char == "$":
-            out += r"(?=\n|\z)" if lines else r"\z"
-        elif char == "^":
-            out += r"(?<![^\n])" if lines else r"\A"
-        else:
-            out += char
-        index += 1
+                where.append(count)
+                opened.append(len(where))
+                out += "((?:" if marked and len(where) not in certain else "("
+            case Part.PLAIN_GROUP | Part.LOOK:
+                opened.append(0)
+                out += token.java
+            case Part.CLOSE:
+                group = opened.pop()
+                if marked and group and group not in certain:
+                    count += 1
+                    marks[group] = count
+                    out += r")(?=([\s\S]*))"
+                out += token.java
+            case Part.BACK:
+                out += f"(?:\\{where[int(token.java) - 1]})"  # a digit behind it would be one of its number
+            case Part.BRACKET if dots_stop and token.java.startswith("[^"):
+                out += r"[^\n" + token.java[2:]
+            case Part.BEGIN:
+                out += r"(?<![^\n])" if lines else r"\A"
+            case Part.END:
+                out += r"(?=\n|\z)" if lines else r"\z"
+            case _:
+                out += token.java
     at_ends = tuple(marks.get(group) for group in range(1, len(where) + 1)) if marked else ()
-    prefix = re.match(r"\(\?[a-z]+\)", out)
-    if prefix:  # options at the head of the pattern itself
-        return Regex(f"(?{inline}:{prefix[0]}{out[prefix.end() :]})", tuple(where), at_ends)
     return Regex(f"(?{inline}:{out})" if inline else f"(?:{out})", tuple(where), at_ends)
 
 
-def _is_spaced(pattern: str, flags: str) -> bool:
-    """Whether white space and comments in the pattern mean nothing, also between a group and how often it comes."""
-    return "x" in flags or re.match(r"\(\?[a-wyz]*x", pattern) is not None
+def _refuse_endless_looks_back(tokens: Sequence[Token]) -> None:
+    """Java looks back over a known number of characters at most."""
+    inside: list[bool] = []
+    for token in tokens:
+        if token.part in (Part.GROUP, Part.PLAIN_GROUP, Part.LOOK):
+            inside.append(token.java.startswith("(?<") or any(inside))
+        elif token.part is Part.CLOSE:
+            inside.pop()
+        elif any(inside) and (token.part is Part.BACK or _is_endless(token)):
+            raise FeatureNotSupported(
+                "a regular expression that looks back over any number of characters is not supported",
+                hint="Say how many there are at most, as in (?<=a{1,20}).",
+            )
 
 
-def _certain(pattern: str) -> frozenset[int]:
+def _is_endless(token: Token) -> bool:
+    return token.part is Part.QUANTIFIER and (token.java[0] in "*+" or token.java.rstrip("?").endswith(",}"))
+
+
+def _certain(tokens: Sequence[Token]) -> frozenset[int]:
     """The groups that take part in every match: no alternative is beside them or beside what is around them, and
     nothing of that may be left out."""
     inside: list[set[int]] = [set()]  # for each level that is open: its groups that are certain as far as it goes
     branches = [False]  # whether the level has alternatives
     numbers: list[int] = []  # the group that opened each level, 0 for one that holds nothing, -1 for one that looks
-    count = index = 0
-    while index < len(pattern):
-        char = pattern[index]
-        if char == "\\":
-            index += 1
-        elif char == "[":
-            _, index = _bracket(pattern, index)
-        elif char == "(":
-            holds = pattern[index + 1 : index + 2] != "?"
-            count += holds
-            numbers.append(count if holds else 0 if pattern.startswith("(?:", index) else -1)
+    count = 0
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.part in (Part.GROUP, Part.PLAIN_GROUP, Part.LOOK):
+            count += token.part is Part.GROUP
+            numbers.append({Part.GROUP: count, Part.PLAIN_GROUP: 0}.get(token.part, -1))
             inside.append(set())
             branches.append(False)
-        elif char == "|":
+        elif token.part is Part.BAR:
             branches[-1] = True
-        elif char == ")" and numbers:
+        elif token.part is Part.CLOSE:
             number, within, parted = numbers.pop(), inside.pop(), branches.pop()
             kept = set() if parted else within
             if number > 0:
                 kept.add(number)
-            if number >= 0 and pattern[index + 1 : index + 2] not in ("?", "*", "{"):
+            left_out = following is not None and following.part is Part.QUANTIFIER and following.java[0] != "+"
+            if number >= 0 and not left_out:
                 inside[-1] |= kept
-        index += 1
-    return frozenset() if branches[0] or numbers else frozenset(inside[0])
+    return frozenset() if branches[0] else frozenset(inside[0])
 
 
-def _bracket(pattern: str, start: int) -> tuple[str, int]:
-    """A bracket expression from `start`, and where its last character is."""
-    out, index = "[", start + 1
-    if pattern[index : index + 1] == "^":
-        out, index = "[^", index + 1
-    first = True
-    while index < len(pattern):
-        char = pattern[index]
-        if char == "]" and not first:
-            return out + "]", index
-        if pattern.startswith("[:", index) and (end := pattern.find(":]", index)) > 0:
-            name = pattern[index + 2 : end]
-            if name not in _CLASSES:
-                raise InvalidParameter(f'invalid regular expression: invalid character class "{name}"')
-            out, index = out + f"\\p{{{_CLASSES[name]}}}", end + 2
-        elif char == "\\" and index + 1 < len(pattern):
-            out, index = out + pattern[index : index + 2], index + 2
-        else:
-            out, index = out + ("\\" + char if char in "[]&~" else char), index + 1
-        first = False
-    raise InvalidParameter("invalid regular expression: brackets [] not balanced")
+def similar(pattern: str, escape: str | None = "\\") -> Regex:
+    """SIMILAR TO's pattern, for the whole text: LIKE's wildcards with alternation and repetition.
 
-
-def _literal(value: str) -> str:
-    return re.sub(r"([\\.\[\]{}()*+?^$|])", r"\\\1", value)
-
-
-def similar(pattern: str, escape: str | None = "\\") -> str:
-    """SIMILAR TO's pattern, for the whole text: LIKE's wildcards with alternation and repetition."""
-    out, index, inside, separators = "", 0, False, 0
-    while index < len(pattern):
-        char = pattern[index]
-        if escape and char == escape and index + 1 < len(pattern):
-            index += 1
-            if pattern[index] == '"' and not inside:  # a part of the pattern, for SUBSTRING
+    Escaped quotes part it in two or three, of which SUBSTRING wants the one between them; it is group 1.
+    """
+    out, separators = "", 0
+    brackets, members = 0, ""  # how many are open, and what stands in the outermost
+    rest = iter(pattern)
+    for char in rest:
+        if escape and char == escape:
+            following = next(rest, "")
+            if following == '"' and not brackets:
                 separators += 1
-                out += "(" if separators == 1 else ")"
-            else:
-                out += _literal(pattern[index]) if not pattern[index].isalpha() else _escaped_letter(pattern[index])
-        elif inside:
-            inside = char != "]"
+                out += ")(" if separators == 1 else ")(?:"
+            elif following:
+                out += "\\" + following
+                members += "\\"
+        elif brackets:
+            if char == "[":
+                brackets += 1
+            elif char == "]" and members not in ("", "^"):
+                brackets -= 1
             out += "\\\\" if char == "\\" else char
+            members += char
         elif char == "[":
-            inside, out = True, out + char
-        elif char == "(":
-            out += "(?:"
+            brackets, members = 1, ""
+            out += char
         else:
-            out += {"%": "(?s:.*)", "_": "(?s:.)", ".": r"\.", "^": r"\^", "$": r"\$", "\\": r"\\"}.get(char, char)
-        index += 1
-    return rf"\A(?:{out})\z"
-
-
-def _escaped_letter(letter: str) -> str:
-    return _ESCAPES.get(letter, "\\" + letter if letter in "dDsSwW" else letter)
+            out += {"%": ".*", "_": ".", "(": "(?:", ".": r"\.", "^": r"\^", "$": r"\$", "\\": r"\\"}.get(char, char)
+    if separators > 2:
+        raise OutOfDomain(
+            "SQL regular expression may not contain more than two escape-double-quote separators", sqlstate="2200C"
+        )
+    return translate(f"^(?:{out})$")

@@ -96,7 +96,7 @@ KEPT = [
     "{smallint} << {integer}", "{integer[]}[{integer}]", "-{numeric}", "abs({numeric(38,0)})", "{jsonb} || {jsonb}",
     "lcm({numeric}, {numeric})", "gcd({numeric(38,0)}, {numeric})", "to_jsonb({interval})",
     "{double precision} * {interval}", "{timestamp} + interval '1 day'", "{timestamptz} - interval '1 month'",
-    "{numeric(38,0)} * interval '1 day'",
+    "{numeric(38,0)} * interval '1 day'", "{varchar} SIMILAR TO '['::varchar", "{varchar} ~ '*'",
 ]  # fmt: skip
 SHARE, WIDTH, ROWS = 10, 60, 150
 

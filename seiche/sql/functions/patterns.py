@@ -341,7 +341,7 @@ def _substring_similar(arguments: Nodes, settings: Settings) -> exp.Expr:
     node, pattern, escape = arguments
     if not isinstance(pattern, exp.Literal) or not isinstance(escape, exp.Literal):
         raise FeatureNotSupported("function substring needs a constant pattern here")
-    wanted = text(similar(pattern.this, escape.this))
-    group = integer(1 if escape.this + '"' in pattern.this else 0)
-    found = call(VARCHAR, "regexp_extract", node, wanted, group)
+    translated = similar(pattern.this, escape.this)
+    wanted = text(translated.java)
+    found = call(VARCHAR, "regexp_extract", node, wanted, integer(1 if translated.groups else 0))
     return case(VARCHAR, [(call(BOOLEAN, "rlike", node.copy(), wanted.copy()), found)])
