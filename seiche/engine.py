@@ -68,6 +68,10 @@ SEGMENT_CACHE_BYTES = 256 * 1024 * 1024
 # Statements nest deeper than Python's default allows for.
 RECURSION_LIMIT = 10_000
 
+# Of each thread of Java: a regular expression takes a part of it for each letter that it matches in a loop. Memory is
+# taken for what is used.
+STACK = "-Xss16m"
+
 # Libraries that log what we tell the user ourselves.
 NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "sqlglot")
 
@@ -458,7 +462,8 @@ def _start_spark(config: Config) -> SparkSession:
         **_heartbeats(config.master),
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": _write_pools(scratch / "pools.xml").as_uri(),
-        "spark.driver.extraJavaOptions": " ".join(("-XX:+UseParallelGC", *class_archive.java_options())),
+        "spark.driver.extraJavaOptions": " ".join(("-XX:+UseParallelGC", STACK, *class_archive.java_options())),
+        "spark.executor.extraJavaOptions": STACK,
         "spark.log.level": "ERROR",
         "spark.local.dir": str(scratch),
         "spark.sql.artifact.isolation.enabled": "false",

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from seiche import class_archive
+from seiche.engine import STACK
 
 # Plans of tests are tiny and seldom run twice: compiling them would take longer than interpreting them. Most of the
 # servers that tests start compile.
@@ -28,7 +29,7 @@ def shared_spark(name: str, warehouse: Path, settings: Mapping[str, str] = {}) -
         "spark.driver.maxResultSize": "128m",
         "spark.buffer.pageSize": "4m",  # each broadcast keeps a page at least, of 64 MiB by itself
         # Two other parts of the tests run beside: one thread that collects garbage takes less from them than four.
-        "spark.driver.extraJavaOptions": " ".join(("-XX:+UseSerialGC", *class_archive.java_options())),
+        "spark.driver.extraJavaOptions": " ".join(("-XX:+UseSerialGC", STACK, *class_archive.java_options())),
         "spark.sql.parser.manageParserCaches": "true",  # thousands of different queries fill a heap otherwise
         "spark.sql.parser.parserDfaCacheFlushThreshold": "50000",
         "spark.sql.shuffle.partitions": "2",

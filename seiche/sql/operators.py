@@ -29,6 +29,7 @@ from seiche.sql.nodes import (
     disjunction,
     equal,
     fallible,
+    guarded,
     integer,
     is_null,
     is_unknown,
@@ -541,6 +542,7 @@ def like(node: exp.Expr, pattern: exp.Expr, settings: Settings, *, fold: bool, e
 def matches(node: exp.Expr, pattern: exp.Expr, settings: Settings, *, fold: bool) -> exp.Expr:
     """`~` and `~*`."""
     node, pattern = _texts("~*" if fold else "~", node, pattern, settings)
+    node = within_reach(node, pattern, settings)
     made = call(BOOLEAN, "rlike", node, regex(pattern, fold=fold))
     return made if settings.strict or isinstance(pattern, exp.Literal) else attempted(made, [node, pattern])
 
@@ -552,11 +554,31 @@ def regex(pattern: exp.Expr, *, fold: bool = False) -> exp.Expr:
     return call(VARCHAR, "concat", text("(?is)" if fold else "(?s)"), pattern)
 
 
+def within_reach(
+    node: exp.Expr, pattern: exp.Expr, settings: Settings, flags: str = "", *, marked: bool = False
+) -> exp.Expr:
+    """A text that is to be matched, unless it is too long for the pattern, whose groups may be marked."""
+    if isinstance(pattern, exp.Literal):
+        return no_longer(node, regexes.translate(pattern.this, flags.replace("g", ""), marked=marked).longest, settings)
+    return no_longer(node, regexes.LONGEST, settings, call(BOOLEAN, "contains", pattern.copy(), text(")")))
+
+
+def no_longer(node: exp.Expr, longest: int | None, settings: Settings, condition: exp.Expr | None = None) -> exp.Expr:
+    """The text; a failure where it is longer and the condition holds."""
+    if longest is None or isinstance(node, exp.Literal):
+        return node
+    long = comparison(exp.GT, call(INTEGER, "length", node.copy()), integer(longest))
+    message = f"regular expression failed: a text of more than {longest} characters is too long for it"
+    return guarded(node, long if condition is None else conjunction([long, condition]), message, settings)
+
+
 def similar(node: exp.Expr, pattern: exp.Expr, settings: Settings, escape: str | None = "\\") -> exp.Expr:
     """SIMILAR TO: LIKE's wildcards with alternation and repetition, over the whole text."""
     node, pattern = _texts("~", node, pattern, settings)
     if isinstance(pattern, exp.Literal):
-        return call(BOOLEAN, "rlike", node, text(regexes.similar(pattern.this, escape).java))
+        found = regexes.similar(pattern.this, escape)
+        return call(BOOLEAN, "rlike", no_longer(node, found.longest, settings), text(found.java))
+    node = within_reach(node, pattern, settings)
     escaped = call(VARCHAR, "regexp_replace", pattern, text(r"([.^$\\])"), text(r"\\$1"))
     wild = call(VARCHAR, "replace", call(VARCHAR, "replace", escaped, text("%"), text(".*")), text("_"), text("."))
     made = call(BOOLEAN, "rlike", node, call(VARCHAR, "concat", text(r"(?s)\A(?:"), wild, text(r")\z")))

@@ -14,6 +14,7 @@ from typing import NoReturn
 from seiche.errors import OutOfDomain
 
 _REPEATED_MAX = 255
+_NESTED_MAX = 100  # groups in groups; PostgreSQL has no such number, but an end as well
 _CLASSES = {
     "alpha": r"\p{Alpha}", "digit": "0-9", "alnum": r"\p{Alnum}", "upper": r"\p{Upper}", "lower": r"\p{Lower}",
     "space": r"\s", "punct": r"\p{Punct}", "xdigit": "0-9A-Fa-f", "print": r"\p{Print}", "graph": r"\p{Graph}",
@@ -185,6 +186,8 @@ class _Reader:
         else:
             token = Token(Part.GROUP, self._take())
             self._groups += 1
+        if len(self._open) == _NESTED_MAX:
+            _refused("regular expression is too complex")
         self._open.append(token.part)
         self._numbers.append(self._groups if token.part is Part.GROUP else 0)
         return token

@@ -7,22 +7,34 @@ matches, not the longest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seiche.errors import FeatureNotSupported, InvalidParameter, OutOfDomain
+from seiche.sql.regex_groups import Group, Piece, tree_of
 from seiche.sql.regex_parts import Part, Token, literal_text, read
 
+# Java would also find nothing between the halves of a character that it keeps as two.
+_WHOLE_CHARACTERS = r"(?![\x{dc00}-\x{dfff}])"
+# Where a repeated group may match in several ways, Java calls itself for each time, and fails when its stack is full.
+# One of 16 MiB, which Seiche asks for, is enough for so many characters, with this many groups around each of them.
+LONGEST, _GROUPS = 10_000, 4
 _KNOWN_FLAGS = frozenset("gimnpqstwcx")
 
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A pattern that stands as one group, so that others can be put around it. `where` tells each group's number."""
+    """A pattern that stands as one group, so that others can be put around it. `where` tells each group's number.
+
+    With marks a group that may be left out has one: a group that is empty, and set if it took part in the match. A
+    reference to it tells, which matches only then. Another group holds what follows the one that this is asked for.
+    """
 
     java: str
     where: tuple[int, ...]  # of PostgreSQL's groups 1, 2, ... among Java's
-    marks: tuple[int | None, ...] = ()  # Java's groups that hold what follows each group, if asked for
+    marks: tuple[int | None, ...] = ()
+    following: int | None = None
+    may_be_empty: bool = True  # whether it may match nothing
+    longest: int | None = None  # the characters of a text that is surely not too long for Java's way to match it
 
     @property
     def groups(self) -> int:
@@ -30,103 +42,116 @@ class Regex:
 
 
 def translate(
-    pattern: str, flags: str = "", *, before: int = 0, marked: bool = False, all_marked: bool = False
+    pattern: str,
+    flags: str = "",
+    *,
+    before: int = 0,
+    marked: bool = False,
+    followed: int = 0,
+    counted: bool = True,
 ) -> Regex:
-    """The pattern under some flags, to be put behind `before` groups of others.
-
-    `marked` adds to each group one that holds all that follows it; both are empty where the group took no part in the
-    match, or where it held nothing at the very end. A group that takes part in every match needs none and has none,
-    unless all groups are to be marked.
-    """
+    """The pattern under some flags, to be put behind `before` groups of others. Its own are `counted`, or hold nothing,
+    and have marks if that is asked for, as what follows one of them is."""
     unknown = set(flags) - _KNOWN_FLAGS
     if unknown:
         raise InvalidParameter(f'invalid regular expression option: "{sorted(unknown)[0]}"')
     found = read(pattern, flags)
-    lines = any(flag in found.flags for flag in "nmw")
     dots_stop = any(flag in found.flags for flag in "nmp")
     inline = ("iu" if found.folds else "") + ("" if dots_stop else "s") + ("U" if found.has_classes else "")
     if found.literal is not None:
         return Regex(f"(?{inline}:{literal_text(found.literal)})", ())
-    _refuse_endless_looks_back(found.tokens)
-    certain = _certain(found.tokens) if marked and not all_marked else frozenset()
-    out, count = "", before
-    where: list[int] = []
-    marks: dict[int, int] = {}
-    opened: list[int] = []  # the groups around, 0 for one that holds nothing
-    for token in found.tokens:
+    tree = tree_of(found.tokens)
+    _refuse_endless_looks_back(tree)
+    if followed in tree.repeated:
+        raise FeatureNotSupported("it is not known where a repeated group of a regular expression matches")
+    writer = _Writer(tree, before, lines=any(flag in found.flags for flag in "nmw"), dots_stop=dots_stop)
+    writer.marked, writer.followed, writer.counted = marked, followed, counted
+    out = (_WHOLE_CHARACTERS if tree.may_be_empty else "") + writer.inside(tree)
+    groups = range(1, len(writer.where) + 1)
+    around = (tree.depth - 1) * (2 if marked else 1)
+    deep = tree.has_deep_loops or (marked and tree.repeated)
+    return Regex(
+        f"(?{inline}:{out})" if inline else f"(?:{out})",
+        tuple(writer.where),
+        tuple(writer.marks.get(group) for group in groups),
+        writer.following,
+        tree.may_be_empty,
+        LONGEST * _GROUPS // max(around, _GROUPS) if deep else None,
+    )
+
+
+class _Writer:
+    """Writes a pattern as Java's, and numbers its groups."""
+
+    def __init__(self, tree: Group, before: int, *, lines: bool, dots_stop: bool) -> None:
+        self.marked, self.followed, self.counted = False, 0, True
+        self.where: list[int] = []
+        self.marks: dict[int, int] = {}
+        self.following: int | None = None
+        self._certain = tree.certain
+        self._count = before
+        self._lines = lines
+        self._dots_stop = dots_stop
+
+    def inside(self, group: Group) -> str:
+        return "|".join("".join(self._piece(piece) for piece in branch) for branch in group.branches)
+
+    def _piece(self, piece: Piece) -> str:
+        if isinstance(piece.what, Token):
+            return self._token(piece.what) + piece.times
+        # Java forgets to take a repeated group back, unless it may match in several ways: the second one here is none.
+        restored = "(?:|(?!))" if self.marked and piece.is_repeated and piece.what.numbers else ""
+        return self._group(piece.what, restored) + piece.times
+
+    def _group(self, group: Group, restored: str) -> str:
+        if not group.number:
+            inside = self.inside(group)
+            return f"{group.opening}(?:{inside}){restored})" if restored else f"{group.opening}{inside})"
+        if not self.counted:
+            return f"(?:{self.inside(group)})"
+        self.where.append(self._next())
+        inside, added = self.inside(group), ""
+        if self.marked and group.number not in self._certain:
+            self.marks[group.number] = self._next()
+            added = "()"
+        if group.number == self.followed:
+            self.following = self._next()
+            added += r"(?=([\s\S]*))"
+        added += restored
+        return f"((?:{inside}){added})" if added else f"({inside})"
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _token(self, token: Token) -> str:
         match token.part:
-            case Part.GROUP:
-                count += 1
-                where.append(count)
-                opened.append(len(where))
-                out += "((?:" if marked and len(where) not in certain else "("
-            case Part.PLAIN_GROUP | Part.LOOK:
-                opened.append(0)
-                out += token.java
-            case Part.CLOSE:
-                group = opened.pop()
-                if marked and group and group not in certain:
-                    count += 1
-                    marks[group] = count
-                    out += r")(?=([\s\S]*))"
-                out += token.java
+            case Part.BACK if not self.counted:
+                raise FeatureNotSupported("matches of a regular expression with back references cannot be counted")
             case Part.BACK:
-                out += f"(?:\\{where[int(token.java) - 1]})"  # a digit behind it would be one of its number
-            case Part.BRACKET if dots_stop and token.java.startswith("[^"):
-                out += r"[^\n" + token.java[2:]
+                return f"(?:\\{self.where[int(token.java) - 1]})"  # a digit behind it would be one of its number
+            case Part.BRACKET if self._dots_stop and token.java.startswith("[^"):
+                return r"[^\n" + token.java[2:]
             case Part.BEGIN:
-                out += r"(?<![^\n])" if lines else r"\A"
+                return r"(?<![^\n])" if self._lines else r"\A"
             case Part.END:
-                out += r"(?=\n|\z)" if lines else r"\z"
+                return r"(?=\n|\z)" if self._lines else r"\z"
             case _:
-                out += token.java
-    at_ends = tuple(marks.get(group) for group in range(1, len(where) + 1)) if marked else ()
-    return Regex(f"(?{inline}:{out})" if inline else f"(?:{out})", tuple(where), at_ends)
+                return token.java
 
 
-def _refuse_endless_looks_back(tokens: Sequence[Token]) -> None:
+def _refuse_endless_looks_back(group: Group, inside: bool = False) -> None:
     """Java looks back over a known number of characters at most."""
-    inside: list[bool] = []
-    for token in tokens:
-        if token.part in (Part.GROUP, Part.PLAIN_GROUP, Part.LOOK):
-            inside.append(token.java.startswith("(?<") or any(inside))
-        elif token.part is Part.CLOSE:
-            inside.pop()
-        elif any(inside) and (token.part is Part.BACK or _is_endless(token)):
+    for piece in group.pieces():
+        endless = piece.times[:1] in ("*", "+") or piece.times.rstrip("?").endswith(",}")
+        refers = isinstance(piece.what, Token) and piece.what.part is Part.BACK
+        if inside and (endless or refers):
             raise FeatureNotSupported(
                 "a regular expression that looks back over any number of characters is not supported",
                 hint="Say how many there are at most, as in (?<=a{1,20}).",
             )
-
-
-def _is_endless(token: Token) -> bool:
-    return token.part is Part.QUANTIFIER and (token.java[0] in "*+" or token.java.rstrip("?").endswith(",}"))
-
-
-def _certain(tokens: Sequence[Token]) -> frozenset[int]:
-    """The groups that take part in every match: no alternative is beside them or beside what is around them, and
-    nothing of that may be left out."""
-    inside: list[set[int]] = [set()]  # for each level that is open: its groups that are certain as far as it goes
-    branches = [False]  # whether the level has alternatives
-    numbers: list[int] = []  # the group that opened each level, 0 for one that holds nothing, -1 for one that looks
-    count = 0
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.part in (Part.GROUP, Part.PLAIN_GROUP, Part.LOOK):
-            count += token.part is Part.GROUP
-            numbers.append({Part.GROUP: count, Part.PLAIN_GROUP: 0}.get(token.part, -1))
-            inside.append(set())
-            branches.append(False)
-        elif token.part is Part.BAR:
-            branches[-1] = True
-        elif token.part is Part.CLOSE:
-            number, within, parted = numbers.pop(), inside.pop(), branches.pop()
-            kept = set() if parted else within
-            if number > 0:
-                kept.add(number)
-            left_out = following is not None and following.part is Part.QUANTIFIER and following.java[0] != "+"
-            if number >= 0 and not left_out:
-                inside[-1] |= kept
-    return frozenset() if branches[0] else frozenset(inside[0])
+        if isinstance(piece.what, Group):
+            _refuse_endless_looks_back(piece.what, inside or piece.what.opening.startswith("(?<"))
 
 
 def similar(pattern: str, escape: str | None = "\\") -> Regex:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -26,7 +27,7 @@ from seiche.sql.nodes import (
     text,
     typed,
 )
-from seiche.sql.operators import regex
+from seiche.sql.operators import no_longer, regex, within_reach
 from seiche.sql.regexes import Regex, similar, translate
 from seiche.types import BOOLEAN, INTEGER, VARCHAR, array_of
 
@@ -52,11 +53,19 @@ def _flags_of_one(name: str, arguments: Nodes, index: int) -> str:
 
 
 def _pattern(
-    name: str, node: exp.Expr, flags: str = "", *, before: int = 0, marked: bool = False, all_marked: bool = False
+    name: str,
+    node: exp.Expr,
+    flags: str = "",
+    *,
+    before: int = 0,
+    marked: bool = False,
+    followed: int = 0,
+    counted: bool = True,
 ) -> Regex:
     if not isinstance(node, exp.Literal):
         raise FeatureNotSupported(f"function {name} needs a constant pattern here")
-    return translate(node.this, flags.replace("g", ""), before=before, marked=marked, all_marked=all_marked)
+    flags = flags.replace("g", "")
+    return translate(node.this, flags, before=before, marked=marked, followed=followed, counted=counted)
 
 
 def _wanted(node: exp.Expr, flags: str) -> exp.Expr:
@@ -66,65 +75,100 @@ def _wanted(node: exp.Expr, flags: str) -> exp.Expr:
     return regex(node, fold=flags.rfind("i") > flags.rfind("c"))
 
 
-def _constant(name: str, arguments: Nodes, index: int, default: int) -> int:
+def _constant(name: str, arguments: Nodes, index: int, default: int, parameter: str, least: int, most: int = 0) -> int:
+    """A number that is an argument; `most` is 0 for any."""
     if len(arguments) <= index:
         return default
     value = constant_integer(arguments[index])
     if value is None:
         raise FeatureNotSupported(f"function {name} needs constant positions")
+    if value < least or (most and value > most):
+        raise InvalidParameter(f'invalid value for parameter "{parameter}": {value}')
     return value
 
 
-def _rest(node: exp.Expr, start: int, name: str) -> exp.Expr:
-    if start < 1:
-        raise InvalidParameter(f'invalid value for parameter "start": {start}')
-    return node if start == 1 else call(VARCHAR, "substr", node, integer(start))
+def _from(start: int, java: str) -> str:
+    """The pattern where it matches at a position or behind it, with what is before still in sight."""
+    if start == 1:
+        return java
+    # Of characters that Java keeps as two it would look back over too few: what never matches has it look further.
+    return rf"(?<!\A(?s:.{{0,{start - 2}}})[^\s\S]{{0,{start - 2}}}){java}"
 
 
-def _nth(name: str, pattern: exp.Expr, flags: str, count: int) -> Regex:
-    """The pattern's n-th match, with all before it in group 1 and the match itself in group 2."""
-    found = _pattern(name, pattern, flags, before=2)
-    if count == 1:
-        return Regex(rf"\A((?s:.*?))({found.java})", found.where)
-    if re.search(r"\\[1-9]", found.java):
-        raise FeatureNotSupported(f"function {name} cannot count matches of a pattern with back references")
-    earlier = re.sub(r"(?<!\\)\((?!\?)", "(?:", found.java)
-    return Regex(rf"\A((?s:(?:.*?{earlier}){{{count - 1}}}.*?))({found.java})", found.where)
+@dataclass(frozen=True, slots=True)
+class _Nth:
+    """A match of many, as a pattern for the whole text before it and for itself. All before it is in group 1."""
+
+    java: str
+    whole: int  # the group of the match
+    regex: Regex  # its own groups
+
+    def group(self, number: int) -> int:
+        """PostgreSQL's group; the first one of a pattern without groups is the match."""
+        return self.regex.where[number - 1] if number and self.regex.groups else self.whole
+
+    def took_part(self, number: int) -> str:
+        """A pattern that matches if there is such a match and the group took part in it."""
+        mark = self.regex.marks[number - 1] if number and self.regex.groups else None
+        return self.java if mark is None else _took_part(self.java, mark)
+
+
+def _nth(name: str, pattern: exp.Expr, flags: str, start: int, count: int, *, marked: bool, followed: int = 0) -> _Nth:
+    earlier, whole = "", 2
+    if count > 1:
+        one = _pattern(name, pattern, flags, counted=False)
+        found = rf"(?s:.*?){one.java}"
+        if one.may_be_empty:  # the next one is looked for behind the character that follows
+            found = rf"(?s:.*?)(?=((?s:.*))){one.java}(?:(?!\2\z)|(?s:.))"
+            whole = 3
+        earlier = f"(?>{found}){{{count - 1}}}"
+    skipped = f"(?s:.{{{start - 1}}})" if start > 1 else ""
+    regex = _pattern(name, pattern, flags, before=whole, marked=marked, followed=followed)
+    return _Nth(rf"\A({skipped}{earlier}(?s:.*?))({regex.java})", whole, regex)
+
+
+def _took_part(java: str, mark: int) -> str:
+    return rf"(?>{java})\{mark}"
 
 
 # --- replacing ---------------------------------------------------------------------------------------
 
 
-def _replacement(node: exp.Expr, where: tuple[int, ...] | None = None) -> exp.Expr:
-    r"""PostgreSQL's `\1` and `\&` as Java's `$1` and `$0`; `where` are the numbers that the groups really have."""
+def _replacement(node: exp.Expr, where: tuple[int, ...] | None = None, whole: int = 0) -> exp.Expr:
+    r"""PostgreSQL's `\1` and `\&` as Java's `$1` and `$0`.
+
+    `where` are the numbers that the groups really have, if they are known, and `whole` is that of the match.
+    """
     if isinstance(node, exp.Literal):
 
         def reference(found: re.Match[str]) -> str:
-            if found[2]:
+            escaped, following = found[1], "\\" if found[2] else ""  # a digit behind it would be one of its number
+            if found[0].startswith("$"):
                 return "\\$"
-            if found[1] == "\\":
+            if escaped == "&":
+                return f"${whole}{following}"
+            if not escaped.isdecimal():
                 return "\\\\"
-            if found[1] == "&":
-                return "$0" if where is None else "$2"
-            group = int(found[1])
-            if where is None or group == 0:
-                return f"${group}"
-            return f"${where[group - 1]}" if group <= len(where) else ""
+            group = int(escaped)
+            if where is not None and group > len(where):
+                return ""
+            return f"${group if where is None else where[group - 1]}{following}"
 
-        return text(re.sub(r"\\([\d&\\])|(\$)", reference, node.this))
+        return text(re.sub(r"\\([1-9&\\]|)(?=([0-9])?)|\$", reference, node.this))
     dollars = call(VARCHAR, "replace", node, text("$"), text("\\$"))
-    return call(VARCHAR, "regexp_replace", dollars, text(r"\\(\d)"), text(r"\$$1"))
+    return call(VARCHAR, "regexp_replace", dollars, text(r"\\([1-9])"), text(r"\$$1"))
 
 
 @function("regexp_replace", takes=[VARCHAR, VARCHAR, VARCHAR, VARCHAR], optional=1)
 def _regexp_replace(arguments: Nodes, settings: Settings) -> exp.Expr:
     """The first match only, unless the flags have `g`."""
-    node, pattern, replacement = arguments[:3]
+    pattern, replacement = arguments[1:3]
     flags = _flags("regexp_replace", arguments, 3)
+    node = within_reach(arguments[0], pattern, settings, flags, marked=_shows_groups(replacement))
     if "g" in flags:
-        return call(VARCHAR, "regexp_replace", node, _wanted(pattern, flags), _replacement(replacement))
+        return _replaced_all("regexp_replace", node, pattern, replacement, flags, 1)
     if isinstance(pattern, exp.Literal) and isinstance(replacement, exp.Literal):
-        return _replaced_nth(node, pattern, replacement, flags, 1)
+        return _replaced_nth(node, pattern, replacement, flags, 1, 1)
     return _replaced_first(node, _wanted(pattern, flags), replacement)
 
 
@@ -132,26 +176,42 @@ def _regexp_replace(arguments: Nodes, settings: Settings) -> exp.Expr:
 def _regexp_replace_at(arguments: Nodes, settings: Settings) -> exp.Expr:
     """From a position on, the n-th match or all of them (0)."""
     name = "regexp_replace"
-    node, pattern, replacement = arguments[:3]
-    start, count = _constant(name, arguments, 3, 1), _constant(name, arguments, 4, 1)
+    pattern, replacement = arguments[1:3]
+    start = _constant(name, arguments, 3, 1, "start", 1)
+    count = _constant(name, arguments, 4, 1, "n", 0)
     flags = _flags(name, arguments, 5)
-    rest = _rest(node.copy(), start, name)
+    node = within_reach(arguments[0], pattern, settings, flags, marked=_shows_groups(replacement))
     if count == 0:
-        made = call(VARCHAR, "regexp_replace", rest, _wanted(pattern, flags), _replacement(replacement))
-    elif isinstance(replacement, exp.Literal):
-        made = _replaced_nth(rest, pattern, replacement, flags, count)
-    else:
+        return _replaced_all(name, node, pattern, replacement, flags, start)
+    if not isinstance(replacement, exp.Literal):
         raise FeatureNotSupported("function regexp_replace needs a constant replacement here")
-    if start == 1:
-        return made
-    return call(VARCHAR, "concat", call(VARCHAR, "substr", node, integer(1), integer(start - 1)), made)
+    return _replaced_nth(node, pattern, replacement, flags, start, count)
 
 
-def _replaced_nth(node: exp.Expr, pattern: exp.Expr, replacement: exp.Expr, flags: str, count: int) -> exp.Expr:
-    found = _nth("regexp_replace", pattern, flags, count)
-    body = _replacement(replacement, found.where)
+def _replaced_all(
+    name: str, node: exp.Expr, pattern: exp.Expr, replacement: exp.Expr, flags: str, start: int
+) -> exp.Expr:
+    if isinstance(pattern, exp.Literal):
+        found = _pattern(name, pattern, flags, marked=_shows_groups(replacement))
+        wanted, where = text(_from(start, found.java)), found.where
+        return call(VARCHAR, "regexp_replace", node, wanted, _replacement(replacement, where))
+    if start > 1:
+        raise FeatureNotSupported(f"function {name} needs a constant pattern here")
+    return call(VARCHAR, "regexp_replace", node, _wanted(pattern, flags), _replacement(replacement))
+
+
+def _shows_groups(replacement: exp.Expr) -> bool:
+    return not isinstance(replacement, exp.Literal) or re.search(r"\\[1-9]", replacement.this) is not None
+
+
+def _replaced_nth(
+    node: exp.Expr, pattern: exp.Expr, replacement: exp.Expr, flags: str, start: int, count: int
+) -> exp.Expr:
+    found = _nth("regexp_replace", pattern, flags, start, count, marked=_shows_groups(replacement))
+    body = _replacement(replacement, found.regex.where, found.whole)
     assert isinstance(body, exp.Literal)
-    return call(VARCHAR, "regexp_replace", node, text(found.java), text(f"$1{body.this}"))
+    apart = "\\" if body.this[:1].isdigit() else ""
+    return call(VARCHAR, "regexp_replace", node, text(found.java), text(f"$1{apart}{body.this}"))
 
 
 def _replaced_first(node: exp.Expr, wanted: exp.Expr, replacement: exp.Expr) -> exp.Expr:
@@ -184,14 +244,16 @@ def _replaced_first(node: exp.Expr, wanted: exp.Expr, replacement: exp.Expr) -> 
 @function("regexp_match", takes=[VARCHAR, VARCHAR, VARCHAR], optional=1)
 def _regexp_match(arguments: Nodes, settings: Settings) -> exp.Expr:
     """The groups of the first match, or the whole of it."""
-    node = arguments[0]
     if any(_is_null(argument) for argument in arguments[1:]):
         return null(TEXTS)
     if not all(isinstance(argument, exp.Literal) for argument in arguments[1:]):
+        node = within_reach(arguments[0], arguments[1], settings)
         return _match_by_row(node, arguments[1], arguments[2] if len(arguments) > 2 else text(""), settings)
-    found = _pattern("regexp_match", arguments[1], _flags("regexp_match", arguments, 2), marked=True)
+    flags = _flags("regexp_match", arguments, 2)
+    node = within_reach(arguments[0], arguments[1], settings, flags, marked=True)
+    found = _pattern("regexp_match", arguments[1], flags, marked=True)
     wanted = text(found.java)
-    groups = [_group(node, wanted, group, mark) for group, mark in zip(found.where, found.marks, strict=True)]
+    groups = [_group(node, found, number) for number in range(1, found.groups + 1)]
     if not groups:
         groups = [call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(0))]
     return each_by_itself(case(TEXTS, [(call(BOOLEAN, "rlike", node, wanted), call(TEXTS, "array", *groups))]))
@@ -211,96 +273,111 @@ def _match_by_row(node: exp.Expr, pattern: exp.Expr, flags: exp.Expr, settings: 
     return case(TEXTS, [(conjunction([not_null(pattern.copy()), not_null(flags.copy())]), found)])
 
 
-def _group(node: exp.Expr, wanted: exp.Expr, group: int, mark: int | None) -> exp.Expr:
+def _group(node: exp.Expr, found: Regex, number: int) -> exp.Expr:
     """A group of the first match; NULL where it took no part in it."""
-    taken = call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(group))
+    taken = call(VARCHAR, "regexp_extract", node.copy(), text(found.java), integer(found.where[number - 1]))
+    mark = found.marks[number - 1]
     if mark is None:
         return taken
-    following = call(VARCHAR, "regexp_extract", node.copy(), wanted.copy(), integer(mark))
-    apart = conjunction([equal(taken, text("")), equal(following, text(""))])
-    return case(VARCHAR, [(apart, null(VARCHAR))], taken.copy())
+    first = _took_part(rf"\A(?s:.*?){found.java}", mark)
+    return case(VARCHAR, [(call(BOOLEAN, "rlike", node.copy(), text(first)), taken)])
 
 
 def all_matches(arguments: Nodes, settings: Settings) -> exp.Expr:
     """regexp_matches: an array for each match. As in RisingWave it needs no flag `g` to look for more than one."""
     if any(_is_null(argument) for argument in arguments[1:]):
         return null(array_of(TEXTS))
-    node, flags = arguments[0], _flags("regexp_matches", arguments, 2)
+    flags = _flags("regexp_matches", arguments, 2)
+    node = within_reach(arguments[0], arguments[1], settings, flags, marked=True)
     found = _pattern("regexp_matches", arguments[1], flags, marked=True)
-    wanted = text(found.java)
-    numbers = [n for pair in zip(found.where, found.marks, strict=True) for n in pair if n is not None] or [0]
-    columns = [call(TEXTS, "regexp_extract_all", node.copy(), wanted.copy(), integer(number)) for number in numbers]
-    zipped = call(TEXTS, "arrays_zip", *columns)
+    last = max((*found.where, *(mark or 0 for mark in found.marks)), default=0)
+    lists: list[exp.Expr] = []
 
-    def cell(number: int) -> exp.Expr:
-        field = exp.to_identifier(str(numbers.index(number)), quoted=True)
+    def each(java: str, group: int) -> exp.Expr:
+        """What a group holds, in the match that is `m`."""
+        field = exp.to_identifier(str(len(lists)), quoted=True)
+        lists.append(call(TEXTS, "regexp_extract_all", node.copy(), text(java), integer(group)))
         return typed(exp.Dot(this=exp.column("m"), expression=field), VARCHAR)
 
-    cells = [
-        cell(taken)
-        if mark is None
-        else case(
-            VARCHAR,
-            [(conjunction([equal(cell(taken), text("")), equal(cell(mark), text(""))]), null(VARCHAR))],
-            cell(taken),
-        )
-        for taken, mark in zip(found.where or (0,), found.marks or (None,), strict=True)
-    ]
-    return call(array_of(TEXTS), "transform", zipped, lambda_(call(TEXTS, "array", *cells), "m"))
+    def cell(group: int, mark: int | None) -> exp.Expr:
+        taken = each(found.java, group)
+        if mark is None:
+            return taken
+        # A letter behind the match, or before its end, is met where the group took part. The empty text has neither.
+        beside = [each(rf"{found.java}(?:\{mark}{look}|)", last + 1) for look in (r"(?=([\s\S]))", r"(?<=([\s\S]))")]
+        first = call(BOOLEAN, "rlike", node.copy(), text(_took_part(rf"\A{found.java}", mark)))
+        apart = conjunction([equal(letter, text("")) for letter in beside])
+        met = conjunction([equal(node.copy(), text("")), first])
+        return case(VARCHAR, [(met, taken), (apart, null(VARCHAR))], taken.copy())
+
+    cells = [cell(group, mark) for group, mark in zip(found.where or (0,), found.marks or (None,), strict=True)]
+    matches = call(TEXTS, "arrays_zip", *lists)
+    return call(array_of(TEXTS), "transform", matches, lambda_(call(TEXTS, "array", *cells), "m"))
 
 
 @function("regexp_like", takes=[VARCHAR, VARCHAR, VARCHAR], optional=1)
 def _regexp_like(arguments: Nodes, settings: Settings) -> exp.Expr:
-    return call(BOOLEAN, "rlike", arguments[0], _wanted(arguments[1], _flags_of_one("regexp_like", arguments, 2)))
+    flags = _flags_of_one("regexp_like", arguments, 2)
+    node = within_reach(arguments[0], arguments[1], settings, flags)
+    return call(BOOLEAN, "rlike", node, _wanted(arguments[1], flags))
 
 
 @function("regexp_count", takes=[VARCHAR, VARCHAR, INTEGER, VARCHAR], optional=2)
 def _regexp_count(arguments: Nodes, settings: Settings) -> exp.Expr:
-    start = _constant("regexp_count", arguments, 2, 1)
-    wanted = _wanted(arguments[1], _flags_of_one("regexp_count", arguments, 3))
-    return call(INTEGER, "regexp_count", _rest(arguments[0], start, "regexp_count"), wanted)
+    name = "regexp_count"
+    start = _constant(name, arguments, 2, 1, "start", 1)
+    flags = _flags_of_one(name, arguments, 3)
+    if start > 1:
+        wanted = text(_from(start, _pattern(name, arguments[1], flags).java))
+    else:
+        wanted = _wanted(arguments[1], flags)
+    return call(INTEGER, "regexp_count", within_reach(arguments[0], arguments[1], settings, flags), wanted)
 
 
 @function("regexp_substr", takes=[VARCHAR, VARCHAR, INTEGER, INTEGER, VARCHAR, INTEGER], optional=4)
 def _regexp_substr(arguments: Nodes, settings: Settings) -> exp.Expr:
     name = "regexp_substr"
-    start, count = _constant(name, arguments, 2, 1), _constant(name, arguments, 3, 1)
-    group = _constant(name, arguments, 5, 0)
-    found = _nth(name, arguments[1], _flags_of_one(name, arguments, 4), count)
-    node = _rest(arguments[0], start, name)
-    if group > found.groups:
+    start = _constant(name, arguments, 2, 1, "start", 1)
+    count = _constant(name, arguments, 3, 1, "n", 1)
+    group = _constant(name, arguments, 5, 0, "subexpr", 0)
+    flags = _flags_of_one(name, arguments, 4)
+    node = within_reach(arguments[0], arguments[1], settings, flags, marked=group > 0)
+    found = _nth(name, arguments[1], flags, start, count, marked=group > 0)
+    if group > max(found.regex.groups, 1):
         return null(VARCHAR)
-    taken = call(VARCHAR, "regexp_extract", node, text(found.java), integer(found.where[group - 1] if group else 2))
-    return case(VARCHAR, [(call(BOOLEAN, "rlike", node.copy(), text(found.java)), taken)])
+    taken = call(VARCHAR, "regexp_extract", node, text(found.java), integer(found.group(group)))
+    return case(VARCHAR, [(call(BOOLEAN, "rlike", node.copy(), text(found.took_part(group))), taken)])
 
 
 @function("regexp_instr", takes=[VARCHAR, VARCHAR, INTEGER, INTEGER, INTEGER, VARCHAR, INTEGER], optional=5)
 def _regexp_instr(arguments: Nodes, settings: Settings) -> exp.Expr:
     """Where the n-th match, or a group of it, starts or (with 1 as the fifth argument) where what follows it does."""
     name = "regexp_instr"
-    start, count = _constant(name, arguments, 2, 1), _constant(name, arguments, 3, 1)
-    ends, group = _constant(name, arguments, 4, 0), _constant(name, arguments, 6, 0)
-    node = _rest(arguments[0], start, name)
+    start = _constant(name, arguments, 2, 1, "start", 1)
+    count = _constant(name, arguments, 3, 1, "n", 1)
+    ends = _constant(name, arguments, 4, 0, "endoption", 0, 1)
+    group = _constant(name, arguments, 6, 0, "subexpr", 0)
     flags = _flags_of_one(name, arguments, 5)
-    found = _nth(name, arguments[1], flags, count)
-    matched = call(BOOLEAN, "rlike", node.copy(), text(found.java))
-    if group == 0:
-        before = call(INTEGER, "length", call(VARCHAR, "regexp_extract", node.copy(), text(found.java), integer(1)))
-        taken = call(VARCHAR, "regexp_extract", node.copy(), text(found.java), integer(2))
-    elif group > found.groups or count != 1:
-        raise FeatureNotSupported("function regexp_instr counts groups of the first match only")
+    node = within_reach(arguments[0], arguments[1], settings, flags, marked=group > 0)
+    found = _nth(name, arguments[1], flags, start, count, marked=group > 0, followed=group)
+    known = not_null(node.copy())
+    if group > max(found.regex.groups, 1):
+        return case(INTEGER, [(known, integer(0))])
+
+    def taken(group: int) -> exp.Expr:
+        return call(VARCHAR, "regexp_extract", node.copy(), text(found.java), integer(group))
+
+    if found.regex.following is not None:
+        rest = taken(found.regex.following)
+        if not ends:
+            rest = call(VARCHAR, "concat", taken(found.group(group)), rest)
+        before = binary(exp.Sub, INTEGER, call(INTEGER, "length", node.copy()), call(INTEGER, "length", rest))
     else:
-        marked = _pattern(name, arguments[1], flags, marked=True, all_marked=True)
-        mark = marked.marks[group - 1]
-        assert mark is not None
-        following = call(VARCHAR, "regexp_extract", node.copy(), text(marked.java), integer(mark))
-        taken = call(VARCHAR, "regexp_extract", node.copy(), text(marked.java), integer(marked.where[group - 1]))
-        rest = call(INTEGER, "length", call(VARCHAR, "concat", taken.copy(), following))
-        before = binary(exp.Sub, INTEGER, call(INTEGER, "length", node.copy()), rest)
-    position = binary(exp.Add, INTEGER, before, integer(start))
-    if ends:
-        position = binary(exp.Add, INTEGER, position, call(INTEGER, "length", taken))
-    return case(INTEGER, [(matched, position), (not_null(node.copy()), integer(0))])
+        first = taken(1)
+        before = call(INTEGER, "length", call(VARCHAR, "concat", first, taken(found.whole)) if ends else first)
+    position = binary(exp.Add, INTEGER, before, integer(1))
+    matched = call(BOOLEAN, "rlike", node.copy(), text(found.took_part(group)))
+    return case(INTEGER, [(matched, position), (known, integer(0))])
 
 
 # --- splitting and taking out ------------------------------------------------------------------------
@@ -311,17 +388,19 @@ def split_to_array(arguments: Nodes, settings: Settings) -> exp.Expr:
     flags = _flags("regexp_split_to_array", arguments, 2)
     if isinstance(arguments[1], exp.Literal) and arguments[1].this == "":
         return call(TEXTS, "split", arguments[0], text(""))  # the characters
+    node = within_reach(arguments[0], arguments[1], settings, flags)
     wanted = _wanted(arguments[1], flags)
     if isinstance(wanted, exp.Literal):
         # A match of nothing splits neither right behind another match nor at the end.
         wanted = text(rf"(?!\z)(?:{wanted.this})(?!\G)")
-    return call(TEXTS, "split", arguments[0], wanted)
+    return call(TEXTS, "split", node, wanted)
 
 
 @function("substring", takes=[VARCHAR, VARCHAR])
 def _substring_regex(arguments: Nodes, settings: Settings) -> exp.Expr:
     """The match, or its first group; NULL without a match."""
-    node, pattern = arguments
+    pattern = arguments[1]
+    node = within_reach(arguments[0], pattern, settings, marked=True)
     if not isinstance(pattern, exp.Literal):
         wanted = regex(pattern)
         found = call(VARCHAR, "regexp_extract", node, wanted, integer(0))
@@ -329,7 +408,7 @@ def _substring_regex(arguments: Nodes, settings: Settings) -> exp.Expr:
     translated = translate(pattern.this, marked=True)
     wanted = text(translated.java)
     if translated.groups:
-        found = _group(node, wanted, translated.where[0], translated.marks[0])
+        found = _group(node, translated, 1)
     else:
         found = call(VARCHAR, "regexp_extract", node.copy(), wanted, integer(0))
     return case(VARCHAR, [(call(BOOLEAN, "rlike", node, wanted.copy()), found)])
@@ -342,6 +421,7 @@ def _substring_similar(arguments: Nodes, settings: Settings) -> exp.Expr:
     if not isinstance(pattern, exp.Literal) or not isinstance(escape, exp.Literal):
         raise FeatureNotSupported("function substring needs a constant pattern here")
     translated = similar(pattern.this, escape.this)
+    node = no_longer(node, translated.longest, settings)
     wanted = text(translated.java)
     found = call(VARCHAR, "regexp_extract", node, wanted, integer(1 if translated.groups else 0))
     return case(VARCHAR, [(call(BOOLEAN, "rlike", node.copy(), wanted.copy()), found)])

@@ -41,10 +41,64 @@ def test_groups_behind_others_keep_their_references() -> None:
     assert found.java == r"(?s:(a)(?:b)(c)(?:\4))"
 
 
-def test_marked_groups_tell_what_follows_them() -> None:
-    found = translate("(a|b)(c)?", marked=True, all_marked=True)
-    assert found.java == r"(?s:((?:a|b)(?=([\s\S]*)))((?:c)(?=([\s\S]*)))?)"
-    assert (found.where, found.marks) == ((1, 3), (2, 4))
+def test_marked_groups_tell_whether_they_took_part() -> None:
+    found = translate("(a|b)(c)?", marked=True)
+    assert found.java == "(?s:(a|b)((?:c)())?)"
+    assert (found.where, found.marks) == ((1, 2), (None, 3))
+
+
+def test_a_group_that_is_followed_tells_what_follows_it() -> None:
+    found = translate("(a|b)(c)?", marked=True, followed=2)
+    assert found.java == r"(?s:(a|b)((?:c)()(?=([\s\S]*)))?)"
+    assert (found.where, found.marks, found.following) == ((1, 2), (None, 3), 4)
+
+
+def test_a_repeated_group_is_taken_back_where_it_is_asked_for() -> None:
+    assert translate("(a)*b").java == "(?s:(a)*b)"
+    assert translate("(a)*b", marked=True).java == "(?s:((?:a)()(?:|(?!)))*b)"
+    assert translate("(?:(a)b)+", marked=True).java == "(?s:(?:(?:(a)b)(?:|(?!)))+)"
+    assert translate("(?:(a)b)+", marked=True).longest == 10_000
+    with pytest.raises(FeatureNotSupported):
+        translate("(a)*(b)", followed=1)
+    assert translate("(a)*(b)", followed=2).following == 3
+
+
+def test_groups_in_too_many_groups_are_refused() -> None:
+    translate("(" * 100 + "a" + ")" * 100)
+    with pytest.raises(InvalidParameter, match="too complex"):
+        translate("(" * 101 + "a" + ")" * 101)
+
+
+@pytest.mark.parametrize("pattern", ["", "a*", "(a|)", "(a|b*)c?", "^$", r"\m", "(?=a)", "(a){0,3}", "a|", "(?:a?)+"])
+def test_nothing_is_looked_for_between_characters_only(pattern: str) -> None:
+    assert r":(?![\x{dc00}-\x{dfff}])" in translate(pattern).java, "between the halves of one"
+
+
+@pytest.mark.parametrize("pattern", ["a", "(a|b)", "a?b", "(a*)b", "(?:a|(b))c*", "[ab]+", "^.$"])
+def test_a_pattern_that_takes_room_needs_no_care_for_halves(pattern: str) -> None:
+    assert not translate(pattern).may_be_empty
+
+
+@pytest.mark.parametrize(
+    ("pattern", "longest"),
+    [
+        ("(a|b)*", 10_000),
+        (r"(?:\w+\s?)+x", 10_000),
+        ("((((((((((a|b))))))))))*", 4_000),
+        ("(a|b)?c.*", None),
+        ("(ab)*", None),
+        (r"(?:\w{2})+", None),
+        ("a|b", None),
+        (r"\(a|b\)*", None),
+        ("(a*b)", None),
+        ("(?:(a|b)c)*", 10_000),
+        ("(a|b){3}", 10_000),
+    ],
+)
+def test_a_repeated_group_that_matches_in_several_ways_wants_texts_of_a_length(
+    pattern: str, longest: int | None
+) -> None:
+    assert translate(pattern).longest == longest
 
 
 @pytest.mark.parametrize(
