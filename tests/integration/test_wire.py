@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from seiche.cli.main import main
-from tests.servers import HarbourServer, java_below
+from tests.servers import HarbourServer, java_below, running_server
 
 # Takes hours. Spark looks whether it was told to stop after every thousand rows of the longer series.
 ENDLESS = "SELECT sum(a::bigint * b) FROM generate_series(1, 100000000) a, generate_series(1, 1000) b"
@@ -302,9 +302,10 @@ def test_a_statement_ends_in_time_while_spark_plans_it(server: HarbourServer, en
         assert connection.execute("SELECT count(*) FROM generate_series(1, 3)").fetchone() == (3,)
 
 
-def test_a_statement_that_spark_has_no_stack_to_plan_for_is_too_complex(server: HarbourServer) -> None:
+def test_a_statement_that_spark_has_no_stack_to_plan_for_is_too_complex(tmp_path: Path) -> None:
     joined = ", ".join(f"generate_series(1, 1) AS t{number}" for number in range(1_000))
-    with server.connect() as connection:
+    small = "spark_conf.spark.driver.extraJavaOptions=-Xss1m"
+    with running_server(tmp_path, small) as server, server.connect() as connection:
         with pytest.raises(psycopg.errors.StatementTooComplex):
             connection.execute(f"SELECT count(*) FROM {joined}")
         assert connection.execute("SELECT count(*) FROM generate_series(1, 3)").fetchone() == (3,)
