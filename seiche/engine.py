@@ -463,7 +463,7 @@ def _start_spark(config: Config) -> SparkSession:
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": _write_pools(scratch / "pools.xml").as_uri(),
         "spark.driver.extraJavaOptions": " ".join(("-XX:+UseParallelGC", STACK, *class_archive.java_options())),
-        "spark.executor.extraJavaOptions": STACK,
+        "spark.executor.defaultJavaOptions": STACK,  # `extraJavaOptions` of executors stay the user's
         "spark.log.level": "ERROR",
         "spark.local.dir": str(scratch),
         "spark.sql.artifact.isolation.enabled": "false",

@@ -43,6 +43,7 @@ from seiche.sql.nodes import (
 )
 from seiche.sql.order_keys import order_key
 from seiche.sql.powers import double_power
+from seiche.sql.regex_parts import folds
 from seiche.types import (
     BIGINT,
     BOOLEAN,
@@ -542,24 +543,25 @@ def like(node: exp.Expr, pattern: exp.Expr, settings: Settings, *, fold: bool, e
 def matches(node: exp.Expr, pattern: exp.Expr, settings: Settings, *, fold: bool) -> exp.Expr:
     """`~` and `~*`."""
     node, pattern = _texts("~*" if fold else "~", node, pattern, settings)
-    node = within_reach(node, pattern, settings)
-    made = call(BOOLEAN, "rlike", node, regex(pattern, fold=fold))
+    node, wanted = searched(node, pattern, settings, "i" if fold else "")
+    made = call(BOOLEAN, "rlike", node, wanted)
     return made if settings.strict or isinstance(pattern, exp.Literal) else attempted(made, [node, pattern])
 
 
-def regex(pattern: exp.Expr, *, fold: bool = False) -> exp.Expr:
-    """A PostgreSQL regular expression as Java writes it; one that is not constant is taken as it is."""
+def searched(node: exp.Expr, pattern: exp.Expr, settings: Settings, flags: str = "") -> tuple[exp.Expr, exp.Expr]:
+    """A text that is not too long for a regular expression, and that as Java writes it.
+
+    An expression that is not constant is taken as it is.
+    """
     if isinstance(pattern, exp.Literal):
-        return text(regexes.translate(pattern.this, "i" if fold else "").java)
-    return call(VARCHAR, "concat", text("(?is)" if fold else "(?s)"), pattern)
+        found = regexes.translate(pattern.this, flags.replace("g", ""))
+        return no_longer(node, found.longest, settings), text(found.java)
+    wanted = call(VARCHAR, "concat", text("(?is)" if folds(flags) else "(?s)"), pattern)
+    return _within_reach(node, pattern, settings), wanted
 
 
-def within_reach(
-    node: exp.Expr, pattern: exp.Expr, settings: Settings, flags: str = "", *, marked: bool = False
-) -> exp.Expr:
-    """A text that is to be matched, unless it is too long for the pattern, whose groups may be marked."""
-    if isinstance(pattern, exp.Literal):
-        return no_longer(node, regexes.translate(pattern.this, flags.replace("g", ""), marked=marked).longest, settings)
+def _within_reach(node: exp.Expr, pattern: exp.Expr, settings: Settings) -> exp.Expr:
+    """A text that is not too long for a pattern that varies by row."""
     return no_longer(node, regexes.LONGEST, settings, call(BOOLEAN, "contains", pattern.copy(), text(")")))
 
 
@@ -578,7 +580,7 @@ def similar(node: exp.Expr, pattern: exp.Expr, settings: Settings, escape: str |
     if isinstance(pattern, exp.Literal):
         found = regexes.similar(pattern.this, escape)
         return call(BOOLEAN, "rlike", no_longer(node, found.longest, settings), text(found.java))
-    node = within_reach(node, pattern, settings)
+    node = _within_reach(node, pattern, settings)
     escaped = call(VARCHAR, "regexp_replace", pattern, text(r"([.^$\\])"), text(r"\\$1"))
     wild = call(VARCHAR, "replace", call(VARCHAR, "replace", escaped, text("%"), text(".*")), text("_"), text("."))
     made = call(BOOLEAN, "rlike", node, call(VARCHAR, "concat", text(r"(?s)\A(?:"), wild, text(r")\z")))

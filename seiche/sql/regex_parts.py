@@ -62,7 +62,7 @@ class Pattern:
 
     @property
     def folds(self) -> bool:
-        return _folds(self.flags)
+        return folds(self.flags)
 
 
 def read(pattern: str, flags: str = "") -> Pattern:
@@ -81,7 +81,7 @@ def read(pattern: str, flags: str = "") -> Pattern:
         pattern = pattern[options.end() :]
         if "q" in options[1]:
             return Pattern((), flags, pattern)
-    reader = _Reader(pattern, flags.rfind("x") > flags.rfind("t"), _folds(flags))
+    reader = _Reader(pattern, flags.rfind("x") > flags.rfind("t"), folds(flags))
     return Pattern(reader.tokens(), flags, has_classes=reader.has_classes)
 
 
@@ -89,7 +89,7 @@ def literal_text(value: str) -> str:
     return "".join(_plain(char) for char in value)
 
 
-def _folds(flags: str) -> bool:
+def folds(flags: str) -> bool:
     return flags.rfind("i") > flags.rfind("c")  # the later of the two counts
 
 
@@ -105,6 +105,7 @@ class _Reader:
         self._folds = folds
         self._at = 0
         self._open: list[Part] = []
+        self._left: Part | None = None  # the last that was closed
         self._groups = 0
         self._closed: set[int] = set()
         self._numbers: list[int] = []  # of the open ones, 0 for what is not counted
@@ -348,4 +349,4 @@ def _value(member: str) -> int | None:
     return ord(last) if len(member) == 1 or (len(member) == 2 and last not in "dDsSwW") else None
 
 
-__all__ = ["Part", "Pattern", "Token", "literal_text", "read"]
+__all__ = ["Part", "Pattern", "Token", "folds", "literal_text", "read"]

@@ -7,7 +7,7 @@ matches, not the longest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from seiche.errors import FeatureNotSupported, InvalidParameter, OutOfDomain
 from seiche.sql.regex_groups import Group, Piece, tree_of
@@ -64,8 +64,8 @@ def translate(
     _refuse_endless_looks_back(tree)
     if followed in tree.repeated:
         raise FeatureNotSupported("it is not known where a repeated group of a regular expression matches")
-    writer = _Writer(tree, before, lines=any(flag in found.flags for flag in "nmw"), dots_stop=dots_stop)
-    writer.marked, writer.followed, writer.counted = marked, followed, counted
+    lines = any(flag in found.flags for flag in "nmw")
+    writer = _Writer(tree.certain, before, lines, dots_stop, marked, followed, counted)
     out = (_WHOLE_CHARACTERS if tree.may_be_empty else "") + writer.inside(tree)
     groups = range(1, len(writer.where) + 1)
     around = (tree.depth - 1) * (2 if marked else 1)
@@ -80,18 +80,20 @@ def translate(
     )
 
 
+@dataclass(slots=True)
 class _Writer:
     """Writes a pattern as Java's, and numbers its groups."""
 
-    def __init__(self, tree: Group, before: int, *, lines: bool, dots_stop: bool) -> None:
-        self.marked, self.followed, self.counted = False, 0, True
-        self.where: list[int] = []
-        self.marks: dict[int, int] = {}
-        self.following: int | None = None
-        self._certain = tree.certain
-        self._count = before
-        self._lines = lines
-        self._dots_stop = dots_stop
+    certain: frozenset[int]
+    count: int  # of Java's groups so far
+    lines: bool
+    dots_stop: bool
+    marked: bool
+    followed: int
+    counted: bool
+    where: list[int] = field(default_factory=list)
+    marks: dict[int, int] = field(default_factory=dict)
+    following: int | None = None
 
     def inside(self, group: Group) -> str:
         return "|".join("".join(self._piece(piece) for piece in branch) for branch in group.branches)
@@ -111,7 +113,7 @@ class _Writer:
             return f"(?:{self.inside(group)})"
         self.where.append(self._next())
         inside, added = self.inside(group), ""
-        if self.marked and group.number not in self._certain:
+        if self.marked and group.number not in self.certain:
             self.marks[group.number] = self._next()
             added = "()"
         if group.number == self.followed:
@@ -121,8 +123,8 @@ class _Writer:
         return f"((?:{inside}){added})" if added else f"({inside})"
 
     def _next(self) -> int:
-        self._count += 1
-        return self._count
+        self.count += 1
+        return self.count
 
     def _token(self, token: Token) -> str:
         match token.part:
@@ -130,12 +132,12 @@ class _Writer:
                 raise FeatureNotSupported("matches of a regular expression with back references cannot be counted")
             case Part.BACK:
                 return f"(?:\\{self.where[int(token.java) - 1]})"  # a digit behind it would be one of its number
-            case Part.BRACKET if self._dots_stop and token.java.startswith("[^"):
+            case Part.BRACKET if self.dots_stop and token.java.startswith("[^"):
                 return r"[^\n" + token.java[2:]
             case Part.BEGIN:
-                return r"(?<![^\n])" if self._lines else r"\A"
+                return r"(?<![^\n])" if self.lines else r"\A"
             case Part.END:
-                return r"(?=\n|\z)" if self._lines else r"\z"
+                return r"(?=\n|\z)" if self.lines else r"\z"
             case _:
                 return token.java
 

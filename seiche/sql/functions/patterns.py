@@ -27,7 +27,7 @@ from seiche.sql.nodes import (
     text,
     typed,
 )
-from seiche.sql.operators import no_longer, regex, within_reach
+from seiche.sql.operators import no_longer, searched
 from seiche.sql.regexes import Regex, similar, translate
 from seiche.types import BOOLEAN, INTEGER, VARCHAR, array_of
 
@@ -68,21 +68,13 @@ def _pattern(
     return translate(node.this, flags, before=before, marked=marked, followed=followed, counted=counted)
 
 
-def _wanted(node: exp.Expr, flags: str) -> exp.Expr:
-    """A pattern as it is given to Spark, constant or not."""
-    if isinstance(node, exp.Literal):
-        return text(translate(node.this, flags.replace("g", "")).java)
-    return regex(node, fold=flags.rfind("i") > flags.rfind("c"))
-
-
-def _constant(name: str, arguments: Nodes, index: int, default: int, parameter: str, least: int, most: int = 0) -> int:
-    """A number that is an argument; `most` is 0 for any."""
+def _constant(name: str, arguments: Nodes, index: int, default: int, parameter: str, least: int) -> int:
     if len(arguments) <= index:
         return default
     value = constant_integer(arguments[index])
     if value is None:
         raise FeatureNotSupported(f"function {name} needs constant positions")
-    if value < least or (most and value > most):
+    if value < least:
         raise InvalidParameter(f'invalid value for parameter "{parameter}": {value}')
     return value
 
@@ -164,53 +156,49 @@ def _regexp_replace(arguments: Nodes, settings: Settings) -> exp.Expr:
     """The first match only, unless the flags have `g`."""
     pattern, replacement = arguments[1:3]
     flags = _flags("regexp_replace", arguments, 3)
-    node = within_reach(arguments[0], pattern, settings, flags, marked=_shows_groups(replacement))
     if "g" in flags:
-        return _replaced_all("regexp_replace", node, pattern, replacement, flags, 1)
+        return _replaced_all(arguments, flags, 1, settings)
     if isinstance(pattern, exp.Literal) and isinstance(replacement, exp.Literal):
-        return _replaced_nth(node, pattern, replacement, flags, 1, 1)
-    return _replaced_first(node, _wanted(pattern, flags), replacement)
+        return _replaced_nth(arguments, flags, 1, 1, settings)
+    node, wanted = searched(arguments[0], pattern, settings, flags)
+    return _replaced_first(node, wanted, replacement)
 
 
 @function("regexp_replace", takes=[VARCHAR, VARCHAR, VARCHAR, INTEGER, INTEGER, VARCHAR], optional=2)
 def _regexp_replace_at(arguments: Nodes, settings: Settings) -> exp.Expr:
     """From a position on, the n-th match or all of them (0)."""
     name = "regexp_replace"
-    pattern, replacement = arguments[1:3]
     start = _constant(name, arguments, 3, 1, "start", 1)
     count = _constant(name, arguments, 4, 1, "n", 0)
     flags = _flags(name, arguments, 5)
-    node = within_reach(arguments[0], pattern, settings, flags, marked=_shows_groups(replacement))
     if count == 0:
-        return _replaced_all(name, node, pattern, replacement, flags, start)
-    if not isinstance(replacement, exp.Literal):
+        return _replaced_all(arguments, flags, start, settings)
+    if not isinstance(arguments[2], exp.Literal):
         raise FeatureNotSupported("function regexp_replace needs a constant replacement here")
-    return _replaced_nth(node, pattern, replacement, flags, start, count)
+    return _replaced_nth(arguments, flags, start, count, settings)
 
 
-def _replaced_all(
-    name: str, node: exp.Expr, pattern: exp.Expr, replacement: exp.Expr, flags: str, start: int
-) -> exp.Expr:
-    if isinstance(pattern, exp.Literal):
-        found = _pattern(name, pattern, flags, marked=_shows_groups(replacement))
-        wanted, where = text(_from(start, found.java)), found.where
-        return call(VARCHAR, "regexp_replace", node, wanted, _replacement(replacement, where))
-    if start > 1:
-        raise FeatureNotSupported(f"function {name} needs a constant pattern here")
-    return call(VARCHAR, "regexp_replace", node, _wanted(pattern, flags), _replacement(replacement))
+def _replaced_all(arguments: Nodes, flags: str, start: int, settings: Settings) -> exp.Expr:
+    node, pattern, replacement = arguments[:3]
+    if start == 1 and not isinstance(pattern, exp.Literal):
+        node, wanted = searched(node, pattern, settings, flags)
+        return call(VARCHAR, "regexp_replace", node, wanted, _replacement(replacement))
+    found = _pattern("regexp_replace", pattern, flags, marked=_shows_groups(replacement))
+    node, wanted = no_longer(node, found.longest, settings), text(_from(start, found.java))
+    return call(VARCHAR, "regexp_replace", node, wanted, _replacement(replacement, found.where))
 
 
 def _shows_groups(replacement: exp.Expr) -> bool:
     return not isinstance(replacement, exp.Literal) or re.search(r"\\[1-9]", replacement.this) is not None
 
 
-def _replaced_nth(
-    node: exp.Expr, pattern: exp.Expr, replacement: exp.Expr, flags: str, start: int, count: int
-) -> exp.Expr:
+def _replaced_nth(arguments: Nodes, flags: str, start: int, count: int, settings: Settings) -> exp.Expr:
+    node, pattern, replacement = arguments[:3]
     found = _nth("regexp_replace", pattern, flags, start, count, marked=_shows_groups(replacement))
     body = _replacement(replacement, found.regex.where, found.whole)
     assert isinstance(body, exp.Literal)
     apart = "\\" if body.this[:1].isdigit() else ""
+    node = no_longer(node, found.regex.longest, settings)
     return call(VARCHAR, "regexp_replace", node, text(found.java), text(f"$1{apart}{body.this}"))
 
 
@@ -247,11 +235,11 @@ def _regexp_match(arguments: Nodes, settings: Settings) -> exp.Expr:
     if any(_is_null(argument) for argument in arguments[1:]):
         return null(TEXTS)
     if not all(isinstance(argument, exp.Literal) for argument in arguments[1:]):
-        node = within_reach(arguments[0], arguments[1], settings)
+        node, _ = searched(arguments[0], arguments[1].copy(), settings)
         return _match_by_row(node, arguments[1], arguments[2] if len(arguments) > 2 else text(""), settings)
     flags = _flags("regexp_match", arguments, 2)
-    node = within_reach(arguments[0], arguments[1], settings, flags, marked=True)
     found = _pattern("regexp_match", arguments[1], flags, marked=True)
+    node = no_longer(arguments[0], found.longest, settings)
     wanted = text(found.java)
     groups = [_group(node, found, number) for number in range(1, found.groups + 1)]
     if not groups:
@@ -288,8 +276,8 @@ def all_matches(arguments: Nodes, settings: Settings) -> exp.Expr:
     if any(_is_null(argument) for argument in arguments[1:]):
         return null(array_of(TEXTS))
     flags = _flags("regexp_matches", arguments, 2)
-    node = within_reach(arguments[0], arguments[1], settings, flags, marked=True)
     found = _pattern("regexp_matches", arguments[1], flags, marked=True)
+    node = no_longer(arguments[0], found.longest, settings)
     last = max((*found.where, *(mark or 0 for mark in found.marks)), default=0)
     lists: list[exp.Expr] = []
 
@@ -317,9 +305,8 @@ def all_matches(arguments: Nodes, settings: Settings) -> exp.Expr:
 
 @function("regexp_like", takes=[VARCHAR, VARCHAR, VARCHAR], optional=1)
 def _regexp_like(arguments: Nodes, settings: Settings) -> exp.Expr:
-    flags = _flags_of_one("regexp_like", arguments, 2)
-    node = within_reach(arguments[0], arguments[1], settings, flags)
-    return call(BOOLEAN, "rlike", node, _wanted(arguments[1], flags))
+    node, wanted = searched(arguments[0], arguments[1], settings, _flags_of_one("regexp_like", arguments, 2))
+    return call(BOOLEAN, "rlike", node, wanted)
 
 
 @function("regexp_count", takes=[VARCHAR, VARCHAR, INTEGER, VARCHAR], optional=2)
@@ -327,11 +314,12 @@ def _regexp_count(arguments: Nodes, settings: Settings) -> exp.Expr:
     name = "regexp_count"
     start = _constant(name, arguments, 2, 1, "start", 1)
     flags = _flags_of_one(name, arguments, 3)
-    if start > 1:
-        wanted = text(_from(start, _pattern(name, arguments[1], flags).java))
-    else:
-        wanted = _wanted(arguments[1], flags)
-    return call(INTEGER, "regexp_count", within_reach(arguments[0], arguments[1], settings, flags), wanted)
+    if start > 1 and not isinstance(arguments[1], exp.Literal):
+        raise FeatureNotSupported(f"function {name} needs a constant pattern here")
+    node, wanted = searched(arguments[0], arguments[1], settings, flags)
+    if isinstance(wanted, exp.Literal):
+        wanted = text(_from(start, wanted.this))
+    return call(INTEGER, "regexp_count", node, wanted)
 
 
 @function("regexp_substr", takes=[VARCHAR, VARCHAR, INTEGER, INTEGER, VARCHAR, INTEGER], optional=4)
@@ -340,9 +328,8 @@ def _regexp_substr(arguments: Nodes, settings: Settings) -> exp.Expr:
     start = _constant(name, arguments, 2, 1, "start", 1)
     count = _constant(name, arguments, 3, 1, "n", 1)
     group = _constant(name, arguments, 5, 0, "subexpr", 0)
-    flags = _flags_of_one(name, arguments, 4)
-    node = within_reach(arguments[0], arguments[1], settings, flags, marked=group > 0)
-    found = _nth(name, arguments[1], flags, start, count, marked=group > 0)
+    found = _nth(name, arguments[1], _flags_of_one(name, arguments, 4), start, count, marked=group > 0)
+    node = no_longer(arguments[0], found.regex.longest, settings)
     if group > max(found.regex.groups, 1):
         return null(VARCHAR)
     taken = call(VARCHAR, "regexp_extract", node, text(found.java), integer(found.group(group)))
@@ -355,11 +342,13 @@ def _regexp_instr(arguments: Nodes, settings: Settings) -> exp.Expr:
     name = "regexp_instr"
     start = _constant(name, arguments, 2, 1, "start", 1)
     count = _constant(name, arguments, 3, 1, "n", 1)
-    ends = _constant(name, arguments, 4, 0, "endoption", 0, 1)
+    ends = _constant(name, arguments, 4, 0, "endoption", 0)
+    if ends > 1:
+        raise InvalidParameter(f'invalid value for parameter "endoption": {ends}')
     group = _constant(name, arguments, 6, 0, "subexpr", 0)
     flags = _flags_of_one(name, arguments, 5)
-    node = within_reach(arguments[0], arguments[1], settings, flags, marked=group > 0)
     found = _nth(name, arguments[1], flags, start, count, marked=group > 0, followed=group)
+    node = no_longer(arguments[0], found.regex.longest, settings)
     known = not_null(node.copy())
     if group > max(found.regex.groups, 1):
         return case(INTEGER, [(known, integer(0))])
@@ -388,8 +377,7 @@ def split_to_array(arguments: Nodes, settings: Settings) -> exp.Expr:
     flags = _flags("regexp_split_to_array", arguments, 2)
     if isinstance(arguments[1], exp.Literal) and arguments[1].this == "":
         return call(TEXTS, "split", arguments[0], text(""))  # the characters
-    node = within_reach(arguments[0], arguments[1], settings, flags)
-    wanted = _wanted(arguments[1], flags)
+    node, wanted = searched(arguments[0], arguments[1], settings, flags)
     if isinstance(wanted, exp.Literal):
         # A match of nothing splits neither right behind another match nor at the end.
         wanted = text(rf"(?!\z)(?:{wanted.this})(?!\G)")
@@ -399,13 +387,13 @@ def split_to_array(arguments: Nodes, settings: Settings) -> exp.Expr:
 @function("substring", takes=[VARCHAR, VARCHAR])
 def _substring_regex(arguments: Nodes, settings: Settings) -> exp.Expr:
     """The match, or its first group; NULL without a match."""
-    pattern = arguments[1]
-    node = within_reach(arguments[0], pattern, settings, marked=True)
+    node, pattern = arguments
     if not isinstance(pattern, exp.Literal):
-        wanted = regex(pattern)
+        node, wanted = searched(node, pattern, settings)
         found = call(VARCHAR, "regexp_extract", node, wanted, integer(0))
         return case(VARCHAR, [(call(BOOLEAN, "rlike", node.copy(), wanted.copy()), found)])
     translated = translate(pattern.this, marked=True)
+    node = no_longer(node, translated.longest, settings)
     wanted = text(translated.java)
     if translated.groups:
         found = _group(node, translated, 1)

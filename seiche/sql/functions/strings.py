@@ -34,6 +34,7 @@ from seiche.sql.nodes import (
     typed,
     variable,
 )
+from seiche.sql.regex_parts import literal_text
 from seiche.types import BIGINT, BOOLEAN, BYTEA, INTEGER, VARCHAR, Kind, SqlType, array_of
 
 Nodes = list[exp.Expr]
@@ -377,7 +378,7 @@ def string_to_array(arguments: Nodes, settings: Settings) -> exp.Expr:
     node, separator = arguments[:2]
     type_ = array_of(VARCHAR)
     if isinstance(separator, exp.Literal):
-        pattern: exp.Expr = text(literal_regex(separator.this))
+        pattern: exp.Expr = text(literal_text(separator.this))
     else:
         pattern = call(VARCHAR, "concat", text("\\Q"), separator.copy(), text("\\E"))
     nothing = spark_cast(call(type_, "array"), type_)
@@ -397,10 +398,6 @@ def string_to_array(arguments: Nodes, settings: Settings) -> exp.Expr:
         return made
     item = typed(exp.Nullif(this=exp.column("x"), expression=arguments[2]), VARCHAR)
     return call(type_, "transform", made, lambda_(item, "x"))
-
-
-def literal_regex(value: str) -> str:
-    return re.sub(r"([\\.\[\]{}()*+?^$|])", r"\\\1", value)
 
 
 @function("unistr", takes=[VARCHAR])

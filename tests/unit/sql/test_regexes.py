@@ -126,7 +126,10 @@ def test_groups_that_take_part_in_every_match_need_no_mark(pattern: str, uncerta
     assert len(found.marks) == found.groups
 
 
-@pytest.mark.parametrize(("pattern", "flags"), [("[a", ""), ("(a", ""), ("a**", ""), ("a{256}", ""), ("a", "z")])
+@pytest.mark.parametrize(
+    ("pattern", "flags"),
+    [("[a", ""), ("[[:tide:]]", ""), ("(a", ""), ("a**", ""), ("a{256}", ""), ("a", "z")],
+)
 def test_what_is_no_pattern_is_refused_when_bound(pattern: str, flags: str) -> None:
     with pytest.raises(InvalidParameter):
         translate(pattern, flags)
